@@ -1,0 +1,186 @@
+"""Ports: what one room needs of another, as Protocols. Implementations are wired in ``cli/wiring.py``."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from .agent import AgentReport, SpawnRequest
+from .approval import ApprovalAnswer, ApprovalRequest
+from .chat import ModelFailed, ModelReply, ModelRequest, Question
+from .errors import ErrorInfo
+from .events import Event
+from .lease import Lease
+from .mail import Down
+from .model import Frozen
+
+
+class EventSink(Protocol):
+    """Takes events; never blocks, never raises."""
+
+    def __call__(self, event: Event) -> None: ...
+
+
+class ModelClient(Protocol):
+    """Calls a model. A failure is a value; only cancellation is raised."""
+
+    async def complete(
+        self, request: ModelRequest, on_delta: Callable[[str], None] | None = None
+    ) -> ModelReply | ModelFailed: ...
+
+
+class Asker(Protocol):
+    """Reaches a person, through the hub."""
+
+    async def approve(self, request: ApprovalRequest) -> ApprovalAnswer: ...
+
+    async def question(self, questions: tuple[Question, ...]) -> tuple[str, ...] | None:
+        """The answers in order; None when nobody answered."""
+        ...
+
+
+class Spawner(Protocol):
+    """Starts sub-agents, through the hub's broker."""
+
+    async def spawn(self, request: SpawnRequest) -> AgentReport | str | ErrorInfo:
+        """A report; for a background agent its id; an error when the broker refuses."""
+        ...
+
+    async def output(self, agent_id: str, wait_s: float) -> AgentReport | str | ErrorInfo:
+        """The report of a background agent, or its id while it runs."""
+        ...
+
+
+class CommandResult(Frozen):
+    """How a command ended. ``text`` is stdout and stderr in order of arrival, cleaned, head and tail kept."""
+
+    exit_code: int | None  # None: it was killed by us
+    signal: int | None = None
+    text: str
+    omitted_bytes: int = 0
+    log: str = ""  # path of the full (bounded) log
+    ended: Literal["exit", "idle", "total", "cancelled"]
+    survivors: tuple[int, ...] = ()  # pids of its group that still run on purpose (``&``)
+    wall_s: float
+
+
+class Shell(Protocol):
+    """Runs a command in a process group of its own, standard input closed."""
+
+    async def run(
+        self,
+        command: str,
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        idle_s: float,
+        total_s: float,
+        on_output: Callable[[str], None] | None = None,
+    ) -> CommandResult: ...
+
+
+class SymbolPlace(Frozen):
+    """Where a symbol is defined. Lines and columns count from 1; ``path`` is root-relative."""
+
+    name: str
+    name_path: str
+    kind: str
+    path: str
+    line: int
+    column: int
+    body: str = ""
+
+
+class TextEdit(Frozen):
+    """A replacement in one file; lines and columns (in code points) count from 0, the end is exclusive."""
+
+    start: tuple[int, int]
+    end: tuple[int, int]
+    text: str
+
+
+class Symbols(Protocol):
+    """Semantic look-ups by language servers. Raises ``OpenDevError`` that names a missing server."""
+
+    async def find(self, root: Path, name: str, path: str | None) -> tuple[SymbolPlace, ...]: ...
+
+    async def rename_edits(
+        self, root: Path, place: SymbolPlace, new_name: str
+    ) -> dict[str, tuple[TextEdit, ...]]:
+        """The edits by root-relative path, in files of the root only."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class SeenFiles(Protocol):
+    """Which content of a file the agent has seen (FIL-04); by hash, so that the clock does not matter."""
+
+    def record(self, path: Path, content: bytes) -> None: ...
+
+    def assert_fresh(self, path: Path, content: bytes) -> None:
+        """Raise ``OpenDevError`` when the file changed since the agent read it."""
+        ...
+
+
+class LeaseDesk(Protocol):
+    """Hands out working folders; the one owner of git administration of a repository. Raises ``OpenDevError`` (git)."""
+
+    async def lease(self, *, write: bool, task: str, run_id: str, base: str = "") -> Lease:
+        """A folder at commit ``base`` (default: the pinned base); a write lease has its own worktree and branch."""
+        ...
+
+    async def commit(self, lease: Lease, message: str) -> str:
+        """Commit everything changed in a write lease's folder; the commit, or the base when nothing changed."""
+        ...
+
+    async def changed(self, lease: Lease) -> tuple[str, ...]:
+        """Paths that differ between the base and the folder's present content, untracked files included."""
+        ...
+
+    async def release(self, lease: Lease) -> str:
+        """Give the folder back once its work is proven durable; says what became of it."""
+        ...
+
+    async def quarantine(self, lease: Lease, reason: str) -> str:
+        """Save work in progress under ``refs/opendev/rescue/<id>`` and give the folder back; the ref's name."""
+        ...
+
+
+class Ref(Protocol):
+    """A handle of one actor. Arguments and results are plain JSON-able values, bytes, or pydantic values."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def ask(self, method: str, *args: Any) -> Any:
+        """Call and wait. Raises ``OpenDevError`` (kind infra) when the actor is dead. Cancelling the await cancels the call."""
+        ...
+
+    def stream(self, method: str, *args: Any) -> AsyncIterator[Any]:
+        """Call an async-generator method; leaving the loop cancels the producer."""
+        ...
+
+
+class Runtime(Protocol):
+    """Starts, watches and ends actors. Actor classes are plain async classes named by import path ``module:Class``."""
+
+    @property
+    def kind(self) -> Literal["local", "ray"]: ...
+
+    async def start(self) -> None: ...
+
+    async def spawn(self, cls: str, *args: Any, name: str) -> Ref:
+        """Start an actor and wait until it answers ``ping``. Raises ``OpenDevError`` (infra) after a time-out."""
+        ...
+
+    def watch(self, ref: Ref, on_down: Callable[[Down], Awaitable[None]]) -> None:
+        """Call ``on_down`` once, when the actor dies without ``kill``."""
+        ...
+
+    async def kill(self, ref: Ref) -> None:
+        """End the actor and wait until its process is gone."""
+        ...
+
+    async def stop(self) -> None:
+        """End every actor and the runtime itself; idempotent."""
+        ...

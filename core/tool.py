@@ -1,0 +1,142 @@
+"""What a tool is: a value with typed arguments, declared effects and one async function, given nothing but ports."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from .approval import Mode
+from .clock import Clock
+from .errors import ErrorInfo, ErrorKind
+from .interrupt import InterruptToken
+from .model import Frozen, JsonObject
+from .ports import Asker, EventSink, SeenFiles, Shell, Spawner, Symbols
+from .scope import Scope
+
+
+class Effect(StrEnum):
+    """What a call may do to the world."""
+
+    READ = "read"
+    WRITE = "write"
+    EXEC = "exec"
+    NET = "net"
+    SPAWN = "spawn"
+    ASK = "ask"
+
+
+ALL_EFFECTS = frozenset(Effect)
+
+
+class ToolResult(Frozen):
+    """``text`` is for the model, ``summary`` (50-200 characters) for people and condensed views, ``changed`` root-relative paths."""
+
+    ok: bool
+    text: str
+    summary: str = ""
+    data: JsonObject | None = None
+    error: ErrorInfo | None = None
+    changed: tuple[str, ...] = ()
+
+    @classmethod
+    def failure(cls, message: str, hint: str = "", kind: ErrorKind = ErrorKind.TOOL) -> "ToolResult":
+        """A readable failure (ERR-06)."""
+        info = ErrorInfo(kind=kind, message=message, hint=hint)
+        return cls(ok=False, text=f"Error: {info.sentence()}", error=info)
+
+
+class TodoState(StrEnum):
+    """A todo's life."""
+
+    TODO = "todo"
+    DOING = "doing"
+    DONE = "done"
+
+
+class Todo(Frozen):
+    """One item of the agent's own list."""
+
+    id: str
+    text: str
+    state: TodoState = TodoState.TODO
+    log: str = ""
+
+
+@dataclass(slots=True)
+class AgentMemo:
+    """What one agent's tools remember between calls: todos (at most 100) and how it declared the end."""
+
+    todos: list[Todo] = field(default_factory=list[Todo])
+    completed: JsonObject | None = None  # task_complete: {"status": "success"|"failure", "summary": str}
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of tool output (Catalogue K); characters, seconds, counts."""
+
+    result_chars: int = 30_000
+    keep_head: int = 10_000
+    keep_tail: int = 10_000
+    line_chars: int = 2_000
+    read_lines: int = 2_000
+    list_default: int = 100
+    list_entries: int = 500
+    search_matches: int = 50
+    command_idle_s: float = 60.0
+    command_total_s: float = 600.0
+    offload_chars: int = 8_000
+    preview_chars: int = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ToolContext:
+    """Everything a tool may touch. Never the process's own folder, environment or globals."""
+
+    agent_id: str
+    call_id: str
+    root: Path  # the lease's folder, resolved
+    scratch: Path  # outside the root; the agent may read and write it
+    scope: Scope
+    mode: Mode
+    env: Mapping[str, str]  # for children: no keys, no pager, no editor
+    clock: Clock
+    shell: Shell
+    ask: Asker
+    spawner: Spawner
+    symbols: Symbols
+    seen: SeenFiles
+    emit: EventSink
+    interrupt: InterruptToken
+    memo: AgentMemo
+    limits: Limits = Limits()
+
+
+A = TypeVar("A", bound=Frozen)
+
+
+def _no_resources(_args: Any) -> tuple[str, ...]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tool(Generic[A]):
+    """A tool. Schema, approval card, lock keys and doc page derive from ``args``; undeclared effects = all of them."""
+
+    name: str
+    category: str
+    args: type[A]
+    run: Callable[[A, ToolContext], Awaitable[ToolResult]]
+    effects: frozenset[Effect] = ALL_EFFECTS
+    resources: Callable[[A], tuple[str, ...]] = (
+        _no_resources  # lock keys: two calls sharing one never run at once
+    )
+    aliases: Mapping[str, str] = field(
+        default_factory=dict[str, str]
+    )  # other spellings of argument names (C-22)
+    poller: bool = False  # repetition is its nature (T-02)
+
+    @property
+    def read_only(self) -> bool:
+        """Allowed in plan mode and run in parallel (the † of Catalogue T)."""
+        return not self.effects & {Effect.WRITE, Effect.EXEC, Effect.SPAWN}
