@@ -1,1 +1,1 @@
-"""To be written."""
+"""Pure state machines of the hub: event in, new state and commands out. Rooms: approvals, fanout, supervision."""

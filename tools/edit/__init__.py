@@ -1,1 +1,4 @@
-"""To be written."""
+"""Finding the place an edit means (Catalogue E), and writing nothing else.
+
+Rooms: canonical, chain, diff, document, indent, nearest, passes, splice.
+"""

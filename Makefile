@@ -1,0 +1,24 @@
+# Two commands for a newcomer: `make demo` and `make test`. Both create .venv on first use.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test test-fast check
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info[:2] == (3, 11) else "OpenDev needs Python 3.11; this is " + sys.version.split()[0] + ". Call make with PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.ready
+	@$(BIN)/opendev swarm demo
+
+test: $(VENV)/.ready
+	@$(BIN)/python -m pytest -q -m 'not live and not net'
+
+test-fast: $(VENV)/.ready
+	@$(BIN)/python -m pytest -q -m 'not live and not net and not ray and not slow'
+
+check: $(VENV)/.ready
+	@scripts/check

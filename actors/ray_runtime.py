@@ -1,0 +1,343 @@
+"""The Ray door: starts a private local Ray (or joins a cluster), one process an actor, as ray.md's rules 1-3, 11 and 18 say."""
+
+import asyncio
+import contextlib
+import os
+import resource
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TextIO
+
+from ..core.clock import Clock, SystemClock
+from ..core.errors import ErrorKind, OpenDevError
+from ..core.ids import new_id
+from ..core.mail import Down
+from ..tools.shell.reap import kill_marked
+from . import ray_session
+from .runtime import Actor, dead, value_of
+
+INIT_TIMEOUT_S = 25.0
+RESTARTED = frozenset({"opendev.actors.model_service:ModelService"})  # holds nothing but counters, which it journals
+_MB = 1 << 20
+
+
+def quiet_stdio(log: Path) -> tuple[TextIO, TextIO]:
+    """Point the process's fds 1 and 2 at ``log`` (0600, appended) and return the real stdout and stderr.
+
+    Ray's threads, its C++ code and libraries write to the fds themselves; only the returned streams reach the user (rule 3).
+    """
+    log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = tuple(os.fdopen(os.dup(fd), "w", buffering=1, encoding="utf-8") for fd in (1, 2))
+    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(target, 1)
+    os.dup2(target, 2)
+    os.close(target)
+    return saved[0], saved[1]
+
+
+@dataclass(frozen=True, slots=True)
+class RayRef:
+    """A handle of an actor in another process; it may be passed to actors."""
+
+    name: str
+    handle: Any
+    pid: int = 0
+
+    async def ask(self, method: str, *args: Any) -> Any:
+        """Call and wait; cancelling the await cancels the remote call and returns at once. Raises ``OpenDevError``."""
+        with _translated(self.name):
+            call = self.handle.call.remote(method, *args)
+            try:
+                reply = await call
+            except asyncio.CancelledError:
+                _ray().cancel(call)
+                raise
+        return value_of(reply)
+
+    async def stream(self, method: str, *args: Any) -> AsyncIterator[Any]:
+        """Iterate an async-generator method; leaving the loop cancels the producer (or it would run, and cost, to its end)."""
+        items = self.handle.stream.options(num_returns="streaming").remote(method, *args)
+        ended = False
+        try:
+            with _translated(self.name):
+                async for item in items:
+                    yield value_of(await item)
+            ended = True
+        finally:
+            if not ended:
+                _ray().cancel(items)
+
+
+class RayRuntime:
+    """Actors as Ray actors. ``address`` joins an existing cluster; without it a private Ray on loopback is started.
+
+    ``run_id`` marks every process of the session (OPENDEV_RUN), so that none survives ``stop`` or, with the janitor, our death.
+    """
+
+    def __init__(
+        self,
+        *,
+        run_id: str,
+        address: str = "",
+        temp: Path | None = None,
+        clock: Clock | None = None,
+        spawn_timeout_s: float = 60.0,
+    ) -> None:
+        self._run_id = run_id
+        self._address = address
+        self._temp = temp
+        self._clock = clock or SystemClock()
+        self._spawn_timeout_s = spawn_timeout_s
+        self._session: ray_session.SessionDir | None = None
+        self._refs: dict[str, RayRef] = {}
+        self._watchers: set[asyncio.Task[None]] = set()
+        self._up = False
+
+    @property
+    def kind(self) -> Literal["local", "ray"]:
+        """Which runtime this is."""
+        return "ray"
+
+    @property
+    def session(self) -> Path | None:
+        """The folder of the local session."""
+        return self._session.path if self._session else None
+
+    async def start(self) -> None:
+        """Bring Ray up: 25 s, one retry, then ``OpenDevError`` (infra). Idempotent."""
+        if self._up:
+            return
+        if self._address:
+            await self._join()
+        else:
+            await self._start_local()
+        self._up = True
+
+    async def spawn(self, cls: str, *args: Any, name: str) -> RayRef:
+        """Start an actor in a process of its own and wait until it answers. Raises ``OpenDevError`` (infra)."""
+        if not self._up or name in self._refs:
+            raise OpenDevError(ErrorKind.INTERNAL, f"{name}: Ray is not started, or such an actor runs already.")
+        remote: Any = _ray().remote(Actor)
+        options = {"num_cpus": 0, "max_restarts": -1 if cls in RESTARTED else 0, "max_task_retries": 0}
+        handle = remote.options(max_concurrency=1000, **options).remote(cls, *args)
+        try:
+            with _translated(name):
+                pid = value_of(await asyncio.wait_for(_get(handle.alive.remote()), self._spawn_timeout_s))
+        except BaseException as error:
+            _ray().kill(handle)
+            if isinstance(error, TimeoutError):
+                raise _never_answered(name, self._spawn_timeout_s) from None
+            raise
+        ref = self._refs[name] = RayRef(name, handle, pid)
+        return ref
+
+    def watch(self, ref: Any, on_down: Callable[[Down], Awaitable[None]]) -> None:
+        """Call ``on_down`` once, when the process dies without ``kill``: a call that never returns fails in 14-31 ms."""
+        task = asyncio.ensure_future(self._wait_down(ref, on_down))
+        self._watchers.add(task)
+        task.add_done_callback(self._watchers.discard)
+
+    async def kill(self, ref: Any) -> None:
+        """End the actor and wait until its process is gone."""
+        if self._refs.pop(ref.name, None) is None or not self._up:
+            return
+        _ray().kill(ref.handle)
+        if self._address:
+            return  # its process may be on another node, where Ray alone can wait for it
+        for _ in range(500):
+            if not ray_session.started(ref.pid):
+                return
+            await asyncio.sleep(0.01)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(ref.pid, signal.SIGKILL)
+
+    async def stop(self) -> None:
+        """Shut Ray down (3 s at most), end whatever still carries the run's mark and remove the session folder."""
+        for task in tuple(self._watchers):
+            task.cancel()
+        if self._up:
+            self._up = False
+            if self._address:
+                for ref in tuple(self._refs.values()):
+                    _ray().kill(ref.handle)
+            with contextlib.suppress(TimeoutError):
+                await _in_thread(_ray().shutdown, timeout_s=3.0)
+        self._refs.clear()
+        if self._session is not None:
+            await kill_marked({"OPENDEV_RUN": self._run_id})
+            await asyncio.to_thread(self._session.remove)
+            self._session = None
+
+    async def _wait_down(self, ref: RayRef, on_down: Callable[[Down], Awaitable[None]]) -> None:
+        ray = _ray()
+        try:
+            await _get(ref.handle.wait_closed.remote())
+        except ray.exceptions.RayError as error:
+            if self._refs.pop(ref.name, None) is not None:
+                await on_down(Down(name=ref.name, reason=_reason(error)))
+
+    async def _start_local(self) -> None:
+        base = ray_session.base_dir(self._temp)
+        await asyncio.to_thread(ray_session.sweep, base, self._clock.now())
+        self._session = ray_session.create(base)
+        self._set_environment(self._session)
+        options: dict[str, Any] = {
+            "address": "local",
+            "num_cpus": os.cpu_count(),
+            "object_store_memory": 80 * _MB,
+            "include_dashboard": False,
+            "_temp_dir": str(self._session.path),
+        }
+        try:
+            await self._init(options, tries=2)
+        except OpenDevError:
+            await self.stop()
+            raise
+
+    async def _join(self) -> None:
+        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+        os.environ["RAY_ENABLE_UV_RUN_RUNTIME_ENV"] = "0"
+        await self._init({"address": self._address}, tries=1)
+        if not _ray().cluster_resources().get("CPU"):
+            raise OpenDevError(
+                ErrorKind.INFRA, f"The cluster at {self._address} has no CPU to offer.", "Add a node to it."
+            )
+
+    async def _init(self, options: dict[str, Any], tries: int) -> None:
+        told = ""
+        for _ in range(tries):
+            try:
+                await _in_thread(lambda: self._init_blocking(options), timeout_s=INIT_TIMEOUT_S)
+            except TimeoutError:
+                told = f"it was not up after {INIT_TIMEOUT_S:.0f} s"
+            except (RuntimeError, OSError, ValueError) as error:  # ray.init's own; ConnectionError is an OSError
+                told = _plain(error)
+            else:
+                return
+            with contextlib.suppress(TimeoutError):
+                await _in_thread(_ray().shutdown, timeout_s=3.0)
+        where = f"join the Ray cluster at {self._address}" if self._address else "start Ray"
+        raise OpenDevError(
+            ErrorKind.INFRA, f"Could not {where}: {told}.", "Use --runtime local to work in one process."
+        )
+
+    def _init_blocking(self, options: dict[str, Any]) -> None:
+        here = Path.cwd()
+        if self._session is not None:
+            os.chdir(self._session.cwd)
+        try:
+            _ray().init(
+                namespace=f"od-{new_id(6)}", log_to_driver=False, logging_level="error", **options
+            )
+        finally:
+            os.chdir(here)
+
+    def _set_environment(self, session: ray_session.SessionDir) -> None:
+        """Ray reads these at import and passes them to its daemons and workers (rule 1)."""
+        os.environ.pop("RAY_ADDRESS", None)
+        os.environ.update(
+            OPENDEV_RUN=self._run_id,
+            RAY_USAGE_STATS_ENABLED="0",
+            RAY_AUTH_MODE="token",
+            RAY_AUTH_TOKEN_PATH=str(session.token),
+            RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0",
+            RAY_ENABLE_UV_RUN_RUNTIME_ENV="0",
+            RAY_worker_niceness="0",
+            RAY_prestart_worker_first_driver="0",
+            RAY_memory_monitor_refresh_ms="0",
+            RAY_DISABLE_FAILURE_SIGNAL_HANDLER="1",
+            RAY_ROTATION_MAX_BYTES="5000000",
+            RAY_ROTATION_BACKUP_COUNT="1",
+            LITELLM_LOCAL_MODEL_COST_MAP="True",
+        )
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = 65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536)
+        if soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _ray() -> Any:
+    import ray
+
+    return ray
+
+
+async def _get(ref: Any) -> Any:
+    return await ref
+
+
+async def _in_thread(work: Callable[[], Any], *, timeout_s: float) -> Any:
+    """Run blocking ``work`` in a daemon thread: one that hangs holds up neither the loop nor the end of the process."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Any] = loop.create_future()
+
+    def tell(error: BaseException | None, value: Any) -> None:
+        if not done.done():
+            if error is None:
+                done.set_result(value)
+            else:
+                done.set_exception(error)
+
+    def run() -> None:
+        error: BaseException | None = None
+        value: Any = None
+        try:
+            value = work()
+        except BaseException as caught:  # noqa: BLE001 - handed to the awaiting side
+            error = caught
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(tell, error, value)
+
+    threading.Thread(target=run, daemon=True, name="ray-control").start()
+    return await asyncio.wait_for(done, timeout_s)
+
+
+@contextlib.contextmanager
+def _translated(name: str) -> Iterator[None]:
+    """Turn Ray's exceptions into ours, in plain sentences."""
+    errors = _ray().exceptions
+    try:
+        yield
+    except errors.TaskCancelledError:
+        raise OpenDevError(ErrorKind.CANCELLED, f"The call to {name} was cancelled.") from None
+    except errors.RayError as error:
+        if isinstance(getattr(error, "cause", None), errors.TaskCancelledError):
+            raise OpenDevError(ErrorKind.CANCELLED, f"The call to {name} was cancelled.") from None
+        raise dead(name, _reason(error)) from None
+
+
+def _reason(error: BaseException) -> str:
+    """One plain clause for one of Ray's exceptions."""
+    errors = _ray().exceptions
+    if isinstance(error, errors.OutOfMemoryError):
+        return "the machine ran out of memory"
+    if isinstance(error, errors.ActorUnavailableError):
+        return "it cannot be reached at the moment"
+    if isinstance(error, errors.ActorDiedError):
+        return "it was killed or crashed"
+    first = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {first[:200]}"
+
+
+def _plain(error: BaseException) -> str:
+    text = str(error)
+    if "ersion mismatch" in text:
+        words = " ".join(text.split())
+        return f"the cluster runs other versions of Ray or Python than this process ({words[:300]})"
+    if isinstance(error, ConnectionError) and "token" not in text.lower():
+        return f"nothing answered, or the token is wrong ({text[:200]}); the token is read from RAY_AUTH_TOKEN_PATH"
+    return f"{type(error).__name__}: {text.strip().partition(chr(10))[0][:300]}"
+
+
+def _never_answered(name: str, after_s: float) -> OpenDevError:
+    return OpenDevError(
+        ErrorKind.INFRA,
+        f"The process of {name} did not answer within {after_s:.0f} s.",
+        "The machine may be overloaded; lower the number of agents, or use --runtime local.",
+    )

@@ -1,0 +1,151 @@
+"""Pending questions to people: FIFO, bound to a digest, the first answer wins, silence is "no answer" (flow "An approval")."""
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """One open question. ``digest`` is empty for a question that carries no arguments; ``deadline`` is monotonic seconds."""
+
+    id: str
+    agent: str
+    digest: str
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An agent asks."""
+
+    question: Pending
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A person answers question ``id`` as it stood at ``digest``."""
+
+    id: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentGone:
+    """The agent ended or died: its questions are moot."""
+
+    agent: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time passed."""
+
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A user interface that can answer came (+1) or went (-1)."""
+
+    change: int
+
+
+@dataclass(frozen=True, slots=True)
+class HubLost:
+    """Nobody will answer any more."""
+
+
+Happening = Asked | Answered | AgentGone | Tick | Attached | HubLost
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """Put the question before every attached interface."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Close the question: with the person's answer, or because nobody answered (``why`` says so)."""
+
+    id: str
+    answered: bool
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """An answer that does not count."""
+
+    id: str
+    why: str
+
+
+Command = Show | Settle | Refuse
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The state: open questions in the order of asking, and how many interfaces can answer."""
+
+    pending: tuple[Pending, ...] = ()
+    attached: int = 0
+    limit: int = 1000
+
+    def find(self, id: str) -> Pending | None:
+        """The open question ``id``."""
+        return next((p for p in self.pending if p.id == id), None)
+
+    @property
+    def next_deadline(self) -> float | None:
+        """When the next question runs out of time."""
+        return min((p.deadline for p in self.pending), default=None)
+
+
+def step(desk: Desk, event: Happening) -> tuple[Desk, tuple[Command, ...]]:
+    """The next state, and what the hub has to do."""
+    match event:
+        case Asked(question):
+            return _asked(desk, question)
+        case Answered(id, digest):
+            return _answered(desk, id, digest)
+        case AgentGone(agent):
+            gone = tuple(p for p in desk.pending if p.agent == agent)
+            return _close(desk, gone, "the agent that asked has ended")
+        case Tick(now):
+            late = tuple(p for p in desk.pending if p.deadline <= now)
+            return _close(desk, late, "nobody answered in time")
+        case Attached(change):
+            after = replace(desk, attached=max(0, desk.attached + change))
+            return (
+                (after, ())
+                if after.attached
+                else _close(after, after.pending, "no interface is attached any more")
+            )
+        case HubLost():
+            return _close(replace(desk, attached=0), desk.pending, "the run is being stopped")
+
+
+def _asked(desk: Desk, question: Pending) -> tuple[Desk, tuple[Command, ...]]:
+    if desk.find(question.id) is not None:
+        return desk, (Refuse(question.id, "a question with this id is open already"),)
+    if not desk.attached:
+        return desk, (Settle(question.id, answered=False, why="no interface is attached that could ask a person"),)
+    if len(desk.pending) >= desk.limit:
+        return desk, (Settle(question.id, answered=False, why=f"{desk.limit} questions are open already"),)
+    return replace(desk, pending=(*desk.pending, question)), (Show(question.id),)
+
+
+def _answered(desk: Desk, id: str, digest: str) -> tuple[Desk, tuple[Command, ...]]:
+    question = desk.find(id)
+    if question is None:
+        return desk, (Refuse(id, "it is not open: it was answered, ran out of time, or its agent ended"),)
+    if question.digest != digest:
+        return desk, (Refuse(id, "the answer was given for other arguments than those that now wait"),)
+    rest = tuple(p for p in desk.pending if p.id != id)
+    return replace(desk, pending=rest), (Settle(id, answered=True),)
+
+
+def _close(desk: Desk, gone: tuple[Pending, ...], why: str) -> tuple[Desk, tuple[Command, ...]]:
+    rest = tuple(p for p in desk.pending if p not in gone)
+    return replace(desk, pending=rest), tuple(Settle(p.id, answered=False, why=why) for p in gone)

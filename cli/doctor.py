@@ -1,0 +1,91 @@
+"""`opendev doctor`: what is installed, what is missing, how to mend it."""
+
+import json
+import shutil
+import sys
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from ..core.errors import OpenDevError
+from .project import Project
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the doctor's answer; ``needed`` false = only comfort."""
+
+    what: str
+    ok: bool
+    detail: str
+    mend: str = ""
+    needed: bool = True
+
+
+def examine(project: Project) -> list[Finding]:
+    """Look at Python, git, the tools beside the interpreter, Ray, LiteLLM, the state folder and the model."""
+    search = project.environment.get("PATH")
+    beside = str(Path(sys.executable).parent)
+    return [
+        Finding("Python", sys.version_info[:2] == (3, 11), sys.version.split()[0], "Install Python 3.11."),
+        _program("git", search, "Install git from your system's packages.", needed=True),
+        _program(
+            "rg",
+            search,
+            "Optional: install ripgrep; the wheel python-ripgrep serves meanwhile.",
+            needed=False,
+        ),
+        _program("ast-grep", beside, "Reinstall OpenDev: the wheel ast-grep-cli brings it.", needed=True),
+        _program(
+            "basedpyright-langserver",
+            beside,
+            "Reinstall OpenDev: the wheel basedpyright brings it.",
+            needed=True,
+        ),
+        _package("ray"),
+        _package("litellm"),
+        _state(project),
+        _model(project),
+    ]
+
+
+def _program(name: str, path: str, mend: str, *, needed: bool) -> Finding:
+    found = shutil.which(name, path=path)
+    return Finding(name, found is not None, found or "not found", mend, needed)
+
+
+def _package(name: str) -> Finding:
+    try:
+        return Finding(name, True, version(name))
+    except PackageNotFoundError:
+        return Finding(name, False, "not installed", f"Run `pip install -c constraints.txt {name}`.")
+
+
+def _state(project: Project) -> Finding:
+    try:
+        project.layout.check_writable()
+    except OpenDevError as error:
+        return Finding("state folder", False, error.info.message, error.info.hint)
+    free = shutil.disk_usage(project.layout.home).free // 2**20
+    enough = free >= project.config.swarm.disk_floor_mb
+    return Finding("state folder", enough, f"{project.layout.home}, {free} MB free", "Free disk space.")
+
+
+def _model(project: Project) -> Finding:
+    if model := project.config.models():
+        return Finding("model", True, ", ".join(f"{role.value}: {name}" for role, name in model.items()))
+    mend = "Set OPENDEV_MODEL=provider/NAME and the provider's key; recipes run without a model."
+    return Finding("model", False, "none configured", mend, needed=False)
+
+
+def report(findings: list[Finding], *, as_json: bool) -> str:
+    """The findings as text or JSON."""
+    if as_json:
+        return json.dumps({"schema": 1, "findings": [asdict(finding) for finding in findings]}, indent=2)
+    lines: list[str] = []
+    for finding in findings:
+        mark = "ok     " if finding.ok else ("MISSING" if finding.needed else "absent ")
+        lines.append(f"{mark}  {finding.what:24} {finding.detail}")
+        if not finding.ok:
+            lines.append(f"         -> {finding.mend}")
+    return "\n".join(lines)

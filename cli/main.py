@@ -1,0 +1,150 @@
+"""The root command: `opendev -p PROMPT`, its options, and the sub-commands."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import click
+import typer
+
+from .. import __version__
+from ..core.approval import ApprovalLevel, Mode
+from ..core.errors import ErrorInfo, ErrorKind, OpenDevError, exit_of
+from ..core.exits import Exit
+from . import agents, config, doctor, models, policy, swarm, tools, worktrees
+from .project import open_project
+
+app = typer.Typer(
+    name="opendev",
+    help="A terminal coding agent that runs many agents in parallel and lands their work on a branch that is always green.",
+    no_args_is_help=False,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.add_typer(swarm.app, name="swarm")
+app.add_typer(worktrees.app, name="worktrees")
+app.add_typer(agents.app, name="agents")
+app.add_typer(models.app, name="models")
+app.add_typer(config.app, name="config")
+app.add_typer(tools.app, name="tools")
+app.add_typer(policy.app, name="policy")
+
+
+class Output(StrEnum):
+    """How `-p` prints."""
+
+    TEXT = "text"
+    JSON = "json"
+    STREAM = "stream-json"
+
+
+class RuntimeChoice(StrEnum):
+    """Where agents run."""
+
+    AUTO = "auto"
+    RAY = "ray"
+    LOCAL = "local"
+
+
+@app.callback(invoke_without_command=True)
+def root(  # noqa: PLR0913 - the command line is fixed
+    context: typer.Context,
+    prompt: Annotated[
+        str | None, typer.Option("-p", "--prompt", help="one prompt; - reads it from standard input")
+    ] = None,
+    output: Annotated[Output, typer.Option(help="how to print the result")] = Output.TEXT,
+    agent: Annotated[str, typer.Option(help="the agent type that works")] = "Main",
+    model: Annotated[str | None, typer.Option(help="provider/NAME, above every setting")] = None,
+    mode: Annotated[Mode, typer.Option(help="plan refuses every tool that writes or runs")] = Mode.NORMAL,
+    approve: Annotated[ApprovalLevel | None, typer.Option(help="how much passes without asking")] = None,
+    verify: Annotated[
+        str, typer.Option(help="a command that must exit 0 before the work counts as done")
+    ] = "",
+    max_iterations: Annotated[int | None, typer.Option(min=1, help="cap of loop iterations")] = None,
+    max_cost: Annotated[float | None, typer.Option(min=0, help="cap in US dollars")] = None,
+    runtime: Annotated[
+        RuntimeChoice, typer.Option(help="auto starts Ray when sub-agents need processes")
+    ] = RuntimeChoice.AUTO,
+    record: Annotated[Path | None, typer.Option(help="write every model answer to this file")] = None,
+    replay: Annotated[Path | None, typer.Option(help="answer from a recorded file, without a model")] = None,
+    working_dir: Annotated[Path | None, typer.Option(help="the project; default: the current folder")] = None,
+    version: Annotated[bool, typer.Option("--version", help="print the version")] = False,
+) -> None:
+    """Give one prompt with -p, or call a sub-command. Example: opendev -p "Fix the failing test" --verify "pytest -q" """
+    context.obj = working_dir
+    if version:
+        typer.echo(f"opendev {__version__}")
+        return
+    if context.invoked_subcommand is not None:
+        if prompt is not None:
+            raise OpenDevError(
+                ErrorKind.USAGE, "-p does not go with a sub-command.", "Give one or the other."
+            )
+        return
+    if prompt is None:
+        raise OpenDevError(
+            ErrorKind.USAGE,
+            "There is no interactive terminal UI in this version yet.",
+            'Give one prompt with -p: opendev -p "Fix the failing test"; or see opendev --help.',
+        )
+    from .run import PromptOptions, run_prompt
+
+    options = PromptOptions(
+        prompt=sys.stdin.read() if prompt == "-" else prompt,
+        output=output.value,
+        agent=agent,
+        mode=mode,
+        verify=verify,
+        max_iterations=max_iterations,
+        max_cost_usd=max_cost,
+        runtime=runtime.value,
+        record=record,
+        replay=replay,
+    )
+    overrides = {
+        "model": model,
+        "approval": approve.value if approve else None,
+        "auto_approve": False if approve else None,
+    }
+    raise typer.Exit(run_prompt(working_dir, overrides, options))
+
+
+@app.command(name="doctor")
+def doctor_command(
+    context: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+) -> None:
+    """Say what is installed, what is missing and how to mend it. Example: opendev doctor"""
+    findings = doctor.examine(open_project(context.obj))
+    typer.echo(doctor.report(findings, as_json=as_json))
+    raise typer.Exit(0 if all(finding.ok or not finding.needed for finding in findings) else int(Exit.INFRA))
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command line and return its exit code. The last border: whatever fails ends as a sentence on stderr."""
+    try:
+        code = app(arguments, standalone_mode=False)
+    except OpenDevError as error:
+        return _complain(error.info)
+    except click.exceptions.Abort:
+        return int(Exit.INTERRUPTED)
+    except click.ClickException as error:
+        error.show()
+        return int(Exit.USAGE)
+    except KeyboardInterrupt:
+        return int(Exit.INTERRUPTED)
+    except Exception as error:  # noqa: BLE001 - the command line's border
+        return _complain(
+            ErrorInfo(
+                kind=ErrorKind.INTERNAL,
+                message=f"A defect of OpenDev ended the command: {type(error).__name__}: {error}.",
+                hint="Please report it, with the command you gave.",
+            )
+        )
+    return int(code or 0)
+
+
+def _complain(info: ErrorInfo) -> int:
+    sys.stderr.write(f"opendev: {info.sentence()}\n")
+    return int(exit_of(info.kind))

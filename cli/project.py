@@ -1,0 +1,41 @@
+"""What every command opens first: the environment, the state root, the project folder and its configuration."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..configs.environment import Environment
+from ..configs.load import Loaded, load_config, read_environment
+from ..configs.schema import AppConfig
+from ..core.clock import Clock, SystemClock
+from ..core.errors import ErrorKind, OpenDevError
+from ..store.layout import Layout
+
+
+@dataclass(frozen=True)
+class Project:
+    """The four things every command needs, and a clock."""
+
+    path: Path
+    environment: Environment
+    layout: Layout
+    loaded: Loaded
+    clock: Clock
+
+    @property
+    def config(self) -> AppConfig:
+        """The resolved settings."""
+        return self.loaded.config
+
+
+def open_project(working_dir: Path | None, cli: Mapping[str, Any] | None = None) -> Project:
+    """Open the project at ``working_dir`` (default: the current folder). Raises ``OpenDevError`` (usage, config)."""
+    path = (working_dir or Path.cwd()).expanduser().absolute()
+    if not path.is_dir():
+        raise OpenDevError(
+            ErrorKind.USAGE, f"The folder {path} does not exist.", "Give an existing folder to --working-dir."
+        )
+    environment = read_environment()
+    loaded = load_config(project=path, environment=environment, cli=cli)
+    return Project(path.resolve(), environment, Layout(environment.home), loaded, SystemClock())

@@ -1,0 +1,223 @@
+"""Four layers and the command line become one AppConfig (CFG-02). The only reader of the process's environment."""
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from ..core.approval import ApprovalLevel
+from ..core.errors import ErrorKind, OpenDevError
+from ..core.model import JsonObject
+from .environment import Environment
+from .schema import AppConfig, leaf_keys
+
+_KEY_LIKE = re.compile(r"api_?key|secret|token$|password|credential", re.IGNORECASE)
+_LEVELS = [ApprovalLevel.MANUAL, ApprovalLevel.SEMI_AUTO, ApprovalLevel.AUTO]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a value came from: a layer's name, its file or variable, and the line (0 = none)."""
+
+    layer: str
+    place: str
+    line: int
+    value: Any
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The configuration, every value's origins (lowest layer first; the last one won) and what was put aside."""
+
+    config: AppConfig
+    origins: Mapping[str, tuple[Origin, ...]]
+    warnings: tuple[str, ...]
+
+
+def read_environment() -> Environment:
+    """The environment of this process."""
+    return Environment(os.environ)
+
+
+def load_config(*, project: Path, environment: Environment, cli: Mapping[str, Any] | None = None) -> Loaded:
+    """Resolve defaults < environment < user < project < command line (C-04).
+
+    ``cli`` holds dotted keys; None values are left out. Raises ``OpenDevError`` (config) that names file, line and key.
+    """
+    warnings: list[str] = []
+    layers = [
+        _defaults(),
+        _from_environment(environment),
+        _from_file("user", environment.home / "settings.json", warnings),
+        _from_file("project", project / ".opendev" / "settings.json", warnings),
+        {
+            key: Origin("command line", "", 0, value)
+            for key, value in (cli or {}).items()
+            if value is not None
+        },
+    ]
+    origins: dict[str, list[Origin]] = {}
+    for layer in layers:
+        for key, origin in layer.items():
+            origins.setdefault(key, []).append(origin)
+    _narrow(origins, warnings)
+    config = _validate({key: found[-1] for key, found in origins.items()})
+    return Loaded(config, {key: tuple(found) for key, found in origins.items()}, tuple(warnings))
+
+
+def _defaults() -> dict[str, Origin]:
+    path = Path(__file__).with_name("defaults.toml")
+    return {
+        key: Origin("default", "defaults.toml", 0, value)
+        for key, value in _flatten(tomllib.loads(path.read_text("utf-8"))).items()
+    }
+
+
+def _from_environment(environment: Environment) -> dict[str, Origin]:
+    found: dict[str, Origin] = {}
+    for key in leaf_keys():
+        name = variable_of(key)
+        if text := environment.get(name):
+            found[key] = Origin("environment", name, 0, _parse(text))
+    return found
+
+
+def variable_of(key: str) -> str:
+    """The environment variable of a dotted key: ``agents.max_depth`` is ``OPENDEV_AGENTS__MAX_DEPTH``."""
+    return "OPENDEV_" + key.replace(".", "__").upper()
+
+
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def read_settings(path: Path) -> JsonObject:
+    """The object in a settings file; empty when there is none. Raises ``OpenDevError`` (config)."""
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise OpenDevError(
+            ErrorKind.CONFIG, f"{path} cannot be read: {error}.", "Make it readable UTF-8 text, or remove it."
+        ) from error
+    try:
+        value = json.loads(text or "{}")
+    except json.JSONDecodeError as error:
+        raise OpenDevError(
+            ErrorKind.CONFIG, f"{path}, line {error.lineno}: not valid JSON: {error.msg}.", "Mend the line."
+        ) from error
+    if not isinstance(value, dict):
+        raise OpenDevError(
+            ErrorKind.CONFIG,
+            f"{path}, line 1: a settings file holds one JSON object.",
+            "Put { } around the settings.",
+        )
+    return cast("JsonObject", value)
+
+
+def _from_file(layer: str, path: Path, warnings: list[str]) -> dict[str, Origin]:
+    found: dict[str, Origin] = {}
+    known = set(leaf_keys())
+    text = path.read_text("utf-8", errors="replace") if path.exists() else ""
+    for key, value in _flatten(read_settings(path)).items():
+        line = line_of(text, key)
+        if _KEY_LIKE.search(key.rsplit(".", 1)[-1]):
+            warnings.append(
+                f"{path}, line {line}: `{key}` looks like a key and was left out; keys come from the environment only."
+            )
+        elif key not in known:
+            raise OpenDevError(
+                ErrorKind.CONFIG,
+                f"{path}, line {line}: unknown setting `{key}`.",
+                "`opendev config show` lists the settings.",
+            )
+        else:
+            found[key] = Origin(layer, str(path), line, value)
+    return found
+
+
+def _flatten(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    leaves = set(leaf_keys())
+    for name, item in value.items():
+        key = prefix + name
+        if isinstance(item, dict) and key not in leaves:
+            flat.update(_flatten(cast("JsonObject", item), key + "."))
+        else:
+            flat[key] = item
+    return flat
+
+
+def line_of(text: str, key: str) -> int:
+    """The line of a dotted key in JSON text: its parts are looked for one after the other."""
+    at = 0
+    for part in key.split("."):
+        match = re.compile(rf'"{re.escape(part)}"\s*:').search(text, at)
+        if match is None:
+            break
+        at = match.start()
+    return text.count("\n", 0, at) + 1
+
+
+def _narrow(origins: dict[str, list[Origin]], warnings: list[str]) -> None:
+    """A project's file may narrow rights and never widen them: it comes with the repository, not from the user."""
+    for key in ("approval", "auto_approve", "runtime.address", "blocked_commands"):
+        found = origins.get(key, [])
+        index = next((i for i, origin in enumerate(found) if origin.layer == "project"), None)
+        if index is None:
+            continue
+        mine, below = found[index], found[index - 1]
+        if key == "blocked_commands" and isinstance(mine.value, list):
+            joined = [*cast("list[Any]", below.value), *cast("list[Any]", mine.value)]  # CFG-10: only adds
+            found[index] = Origin(mine.layer, mine.place, mine.line, joined)
+        elif not _narrower(key, mine.value, below.value):
+            warnings.append(
+                f"{mine.place}, line {mine.line}: `{key}` would widen what agents may do and was left out; set it in your own settings."
+            )
+            del found[index]
+
+
+def _narrower(key: str, mine: Any, below: Any) -> bool:
+    if key == "approval":
+        known = [level.value for level in _LEVELS]
+        return mine not in known or (below in known and known.index(mine) <= known.index(below))
+    return key == "auto_approve" and mine is False
+
+
+def _validate(chosen: Mapping[str, Origin]) -> AppConfig:
+    tree: JsonObject = {}
+    for key, origin in chosen.items():
+        *groups, leaf = key.split(".")
+        node = tree
+        for group in groups:
+            node = node.setdefault(group, {})
+        node[leaf] = origin.value
+    try:
+        return AppConfig.model_validate(tree)
+    except ValidationError as error:
+        raise OpenDevError(ErrorKind.CONFIG, *_complaint(error, chosen)) from error
+
+
+def _complaint(error: ValidationError, chosen: Mapping[str, Origin]) -> tuple[str, str]:
+    first = error.errors()[0]
+    path = ".".join(str(part) for part in first["loc"])
+    key = next((known for known in chosen if path == known or path.startswith(known + ".")), path)
+    origin = chosen.get(key)
+    if origin is None:
+        return f"The setting `{path}` is missing: {first['msg']}.", "Reinstall OpenDev."
+    line = f", line {origin.line}" if origin.line else ""
+    place = f"{origin.place or origin.layer}{line}"
+    return (
+        f"{place}: `{key}` is {origin.value!r}: {first['msg']}.",
+        f"Mend it there; `opendev config explain {key}` shows every layer.",
+    )

@@ -1,0 +1,130 @@
+"""AppConfig: every setting with its type and meaning. Defaults stand in defaults.toml, so none stands here."""
+
+from typing import Any
+
+from pydantic import Field, JsonValue
+
+from ..core.approval import ApprovalLevel
+from ..core.chat import Role
+from ..core.model import Frozen
+
+
+class Roles(Frozen):
+    """Models of the roles besides the action model; empty = fall back (MOD-02)."""
+
+    thinking: str
+    critique: str
+    vision: str
+    compact: str
+
+
+class Agents(Frozen):
+    """Caps of agents: iterations, how many at once, how deep, how many in all; approval time-out in seconds."""
+
+    max_iterations: int = Field(ge=1, le=1000)
+    subagent_iterations: int = Field(ge=1, le=1000)
+    max_concurrent: int = Field(ge=1, le=256)
+    max_depth: int = Field(ge=0, le=8)
+    max_total: int = Field(ge=0, le=10_000)
+    approval_timeout_s: float = Field(gt=0)
+
+
+class Commands(Frozen):
+    """Limits of one shell command, in seconds without output and in all."""
+
+    idle_s: float = Field(gt=0)
+    total_s: float = Field(gt=0)
+
+
+class Context(Frozen):
+    """Compaction thresholds as shares of the window; offload in characters; window in tokens."""
+
+    thresholds: tuple[float, float, float, float, float]
+    offload_chars: int = Field(ge=1000)
+    fallback_window: int = Field(ge=4096)
+
+
+class Retry(Frozen):
+    """Tries of one model call, back-off bounds in seconds, failures until a provider's breaker opens."""
+
+    max_tries: int = Field(ge=1, le=20)
+    base_s: float = Field(gt=0)
+    cap_s: float = Field(gt=0)
+    breaker_after: int = Field(ge=1)
+
+
+class Swarm(Frozen):
+    """Defaults of batch runs; MB, seconds."""
+
+    concurrency: int = Field(ge=1, le=64)
+    disk_floor_mb: int = Field(ge=0)
+    verify_timeout_s: float = Field(gt=0)
+    setup_timeout_s: float = Field(gt=0)
+
+
+class RuntimeSettings(Frozen):
+    """Where actors run."""
+
+    address: str
+
+
+class Price(Frozen):
+    """US dollars per million tokens."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    cached: float | None = Field(default=None, ge=0)
+
+
+class AppConfig(Frozen):
+    """All settings, validated once at start and served from memory (CFG-01, CFG-05)."""
+
+    model: str
+    provider: str
+    temperature: float = Field(ge=0, le=2)
+    max_tokens: int = Field(ge=1)
+    max_context_tokens: int | None = Field(
+        default=None, ge=4096
+    )  # an upper bound on the derived window (C-19)
+    auto_approve: bool
+    approval: ApprovalLevel
+    blocked_commands: tuple[str, ...]
+    roles: Roles
+    agents: Agents
+    commands: Commands
+    context: Context
+    retry: Retry
+    swarm: Swarm
+    runtime: RuntimeSettings
+    prices: dict[str, Price] = {}  # of models no catalogue knows
+
+    @property
+    def approval_level(self) -> ApprovalLevel:
+        """``auto_approve`` is the same as level auto (C-35)."""
+        return ApprovalLevel.AUTO if self.auto_approve else self.approval
+
+    def models(self) -> dict[Role, str]:
+        """The configured models by role, each as provider/NAME; roles left empty are absent."""
+        named = {
+            Role.ACTION: self.model,
+            **{Role(name): model for name, model in self.roles.model_dump().items()},
+        }
+        return {role: self._qualified(model) for role, model in named.items() if model}
+
+    def _qualified(self, model: str) -> str:
+        return model if "/" in model or not self.provider else f"{self.provider}/{model}"
+
+
+Settings = dict[str, JsonValue]
+
+
+def leaf_keys(model: type[Frozen] = AppConfig, prefix: str = "") -> tuple[str, ...]:
+    """Every dotted key of the schema, in order of declaration."""
+    keys: list[str] = []
+    for name, field in model.model_fields.items():
+        kind: Any = field.annotation
+        if isinstance(kind, type) and issubclass(kind, Frozen):
+            keys.extend(leaf_keys(kind, f"{prefix}{name}."))
+        else:
+            keys.append(prefix + name)
+    return tuple(keys)

@@ -1,0 +1,344 @@
+"""One turn's tool calls through every gate, to exactly one result each, in call order (REG-09, LOOP-11, T-18).
+
+The order for one call: name and allow-list → arguments → plan mode and gate → a person, when the gate asks → the tool →
+redaction → offload → event and message. One call that fails, whatever the reason, never costs another its result.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..core.approval import ApprovalRequest
+from ..core.chat import ToolCall, ToolMessage
+from ..core.clock import Clock, iso
+from ..core.errors import ErrorInfo, ErrorKind, OpenDevError
+from ..core.events import GateDecided, ToolFinished, ToolStarted
+from ..core.ids import new_id
+from ..core.model import Frozen, JsonObject
+from ..core.ports import Asker, EventSink
+from ..core.tool import Effect, Tool, ToolContext, ToolResult
+from ..policy.gate import Gate
+from ..policy.redact import redact
+from ..policy.verdict import Verdict, deny
+from .offload import Offloader
+from .registry import ToolRegistry
+from .schema import card, dump_args, parse_args
+
+EMPTY = "(no output)"  # providers refuse blank content (M06)
+_SUMMARY = 200  # characters of an error summary (TOR-04)
+_EVENT_TEXT = 4_000  # characters of one argument in an event
+_SCOPE_LAYERS = frozenset({"paths", "scope"})
+
+
+@dataclass(slots=True)
+class DispatchStats:
+    """Counts over the life of one agent."""
+
+    tool_calls: int = 0  # calls that got a result, refused ones included
+    failed: int = 0
+    denied: int = 0
+    unanswered: int = 0  # needed a person, and nobody answered
+
+
+@dataclass(slots=True)
+class _Job:
+    """One call on its way. ``result`` is set as soon as it is decided that the call does not run."""
+
+    index: int
+    call: ToolCall
+    ctx: ToolContext
+    tool: Tool[Any] | None = None
+    args: Frozen = field(default_factory=Frozen)
+    result: ToolResult | None = None
+
+
+@dataclass(kw_only=True)
+class Dispatcher:
+    """Runs the tool calls of one agent. ``agent`` is the agent's type name, ``make_context`` gives the ports of one call.
+
+    ``changed`` are the root-relative paths that calls changed so far; ``last_failure`` and ``denied`` describe the latest
+    ``run``: the last failed call, and whether a rule or a person refused one.
+    """
+
+    registry: ToolRegistry
+    gate: Gate
+    make_context: Callable[[str], ToolContext]
+    asker: Asker
+    emit: EventSink
+    clock: Clock
+    agent: str
+    max_parallel: int = 5
+    stats: DispatchStats = field(default_factory=DispatchStats)
+    changed: set[str] = field(default_factory=set[str])
+    last_failure: ErrorInfo | None = None
+    denied: bool = False
+    _slots: list[ToolMessage | None] = field(default_factory=list["ToolMessage | None"])
+
+    async def run(self, calls: Sequence[ToolCall]) -> tuple[ToolMessage, ...]:
+        """The results of ``calls``, one for each, in call order.
+
+        Neighbouring read-only calls run at once (at most ``max_parallel``), neighbouring spawns all at once, every other
+        call alone; so each call sees what the calls before it did. Approvals are asked one at a time, in call order.
+        Cancelling this coroutine cancels what runs and raises ``CancelledError``; the results that were in by then are in
+        ``finished``, and the caller gives the other calls a synthetic result (T-18).
+        """
+        self.last_failure, self.denied = None, False
+        self._slots = [None] * len(calls)
+        for start, end, limit in self._batches(calls):
+            await self._run_batch([self._job(i, calls[i]) for i in range(start, end)], limit)
+        return self.finished
+
+    @property
+    def finished(self) -> tuple[ToolMessage, ...]:
+        """The results of the latest ``run`` that are in, in call order."""
+        return tuple(message for message in self._slots if message is not None)
+
+    def _batches(self, calls: Sequence[ToolCall]) -> list[tuple[int, int, int]]:
+        """Ranges of calls that may run at once, with the number of them that run at the same time."""
+        batches: list[tuple[int, int, int]] = []
+        previous = ""
+        for index, call in enumerate(calls):
+            kind = self._kind(call)
+            if kind == previous and kind != "write":
+                start, _, limit = batches[-1]
+                batches[-1] = (start, index + 1, limit if kind == "read" else index + 1 - start)
+            else:
+                batches.append((index, index + 1, self.max_parallel if kind == "read" else 1))
+            previous = kind
+        return batches
+
+    def _kind(self, call: ToolCall) -> str:
+        tool = self.registry.resolve(call.name)
+        if isinstance(tool, ErrorInfo) or tool.read_only:
+            return "read"
+        return "spawn" if tool.effects <= {Effect.SPAWN, Effect.READ} else "write"
+
+    def _job(self, index: int, call: ToolCall) -> _Job:
+        return _Job(index=index, call=call, ctx=self.make_context(call.id))
+
+    async def _run_batch(self, jobs: list[_Job], limit: int) -> None:
+        for job in jobs:
+            await self._prepare(job)
+        slots = asyncio.Semaphore(limit)
+        keys = {key for job in jobs if job.tool for key in _keys(job.tool, job.args)}
+        locks = {key: asyncio.Lock() for key in keys}
+        await asyncio.gather(*(self._finish(job, slots, locks) for job in jobs))
+
+    async def _prepare(self, job: _Job) -> None:
+        """Everything before the tool itself: ``job.result`` is set when it must not run."""
+        call = job.call
+        tool = self.registry.resolve(call.name)
+        if isinstance(tool, ErrorInfo):
+            job.result = _failed(tool)
+            return
+        job.tool = tool
+        if call.problem:
+            why = f"The call of {tool.name} did not run: its arguments could not be read: {call.problem}"
+            job.result = ToolResult.failure(
+                why, "Send the whole call again as valid JSON; if it was cut off, in smaller parts."
+            )
+            return
+        try:
+            job.args = parse_args(tool, call.arguments)
+        except OpenDevError as error:
+            job.result = _failed(error.info)
+            return
+        refusal = _interrupted(job) or await self._permit(tool, job)
+        if refusal is not None:
+            job.result = _failed(refusal)
+
+    async def _permit(self, tool: Tool[Any], job: _Job) -> ErrorInfo | None:
+        """Gate and person. None = the call may run."""
+        verdict = self._judge(tool, job.args)
+        if verdict.decision == "allow":
+            return None
+        self.emit(
+            GateDecided(
+                agent=job.ctx.agent_id,
+                at=iso(self.clock.now()),
+                tool=tool.name,
+                decision=verdict.decision,
+                layer=verdict.layer,
+                reason=verdict.reason,
+            )
+        )
+        if verdict.decision == "deny":
+            return ErrorInfo(
+                kind=ErrorKind.SCOPE if verdict.layer in _SCOPE_LAYERS else ErrorKind.DENIED,
+                message=f"{tool.name} was refused by a rule: {verdict.reason}",
+                hint="Nothing was run. Do not repeat the call; take another way.",
+            )
+        return await self._ask(tool, job, verdict.reason) or _interrupted(job)
+
+    def _judge(self, tool: Tool[Any], args: Frozen) -> Verdict:
+        try:
+            return self.gate.judge(tool, args)
+        except Exception as error:  # a gate that breaks must not be an open gate
+            return deny("gate", f"the safety check itself failed ({type(error).__name__}: {error})")
+
+    async def _ask(self, tool: Tool[Any], job: _Job, reason: str) -> ErrorInfo | None:
+        request = ApprovalRequest(
+            id=new_id(),
+            agent_id=job.ctx.agent_id,
+            agent=self.agent,
+            tool=tool.name,
+            arguments=dump_args(job.args),
+            reason=reason,
+            card=card(tool, job.args),
+        )
+        try:
+            answer = await self.asker.approve(request)
+        except Exception as error:  # no decision could be had: not allowed (SAF-09)
+            return _unanswered(tool.name, f" ({type(error).__name__}: {error})")
+        if answer.decision == "no_answer":
+            return _unanswered(tool.name, "")
+        if answer.allowed and answer.digest == request.digest:
+            return None
+        why = "the answer was given for other arguments" if answer.allowed else "the user denied it"
+        note = f" Note of the user: {answer.note}" if answer.note else ""
+        return ErrorInfo(
+            kind=ErrorKind.DENIED,
+            message=f"{tool.name} did not run: {why}.{note}",
+            hint="Do not try the same call again; take another way or say what you need.",
+        )
+
+    async def _finish(self, job: _Job, slots: asyncio.Semaphore, locks: dict[str, asyncio.Lock]) -> None:
+        started = self.clock.monotonic()
+        result = job.result
+        if result is None and job.tool is not None:
+            async with AsyncExitStack() as stack:
+                # Sorted, so that two calls which share keys cannot wait for each other; the slot last, so that a
+                # call which waits for a key holds none.
+                for key in sorted(_keys(job.tool, job.args)):
+                    await stack.enter_async_context(locks[key])
+                await stack.enter_async_context(slots)
+                started = self.clock.monotonic()
+                result = await self._execute(job.tool, job)
+        if result is None:
+            result = ToolResult.failure(f"{job.call.name} did not run.", kind=ErrorKind.INTERNAL)
+        text = await self._present(job, result)
+        summary = redact(result.summary) or _summary(result)
+        self._slots[job.index] = ToolMessage(
+            call_id=job.call.id, name=job.call.name, content=text, is_error=not result.ok, summary=summary
+        )
+        self._account(result)
+        self._emit_finished(job, result, summary, self.clock.monotonic() - started)
+
+    async def _execute(self, tool: Tool[Any], job: _Job) -> ToolResult:
+        refusal = _interrupted(job)
+        if refusal is not None:
+            return _failed(refusal)
+        self.emit(
+            ToolStarted(
+                agent=job.ctx.agent_id,
+                at=iso(self.clock.now()),
+                call_id=job.call.id,
+                tool=tool.name,
+                arguments=_for_event(dump_args(job.args)),
+            )
+        )
+        try:
+            return await tool.run(job.args, job.ctx)
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if current is not None and not current.cancelling():  # something inside was cancelled, not this call
+                return ToolResult.failure(f"{tool.name} was cancelled from within.", kind=ErrorKind.CANCELLED)
+            cancelled = ToolResult.failure(f"{tool.name} was cancelled.", kind=ErrorKind.CANCELLED)
+            self._emit_finished(job, cancelled, "× cancelled", 0.0)
+            raise
+        except OpenDevError as error:
+            return _failed(error.info)
+        except Exception as error:  # the border: a defect of one tool is a readable result (ERR-06)
+            return _crashed(tool.name, error)
+
+    async def _present(self, job: _Job, result: ToolResult) -> str:
+        """The text for the model: never empty, without secrets, short enough."""
+        text = redact(result.text) if result.text.strip() else EMPTY
+        if job.tool is None:
+            return text
+        offloader = Offloader(job.ctx.scratch, job.ctx.limits, frozenset(self.registry.names))
+        try:
+            return await asyncio.to_thread(offloader.shorten, job.tool, job.args, job.call.id, text)
+        except OSError as error:
+            half = job.ctx.limits.offload_chars // 2
+            cut = len(text) - 2 * half
+            return f"{text[:half]}\n[… {cut:,} characters left out; they could not be saved: {error} …]\n{text[-half:]}"
+
+    def _account(self, result: ToolResult) -> None:
+        self.stats.tool_calls += 1
+        self.changed.update(result.changed)
+        if result.ok:
+            return
+        self.stats.failed += 1
+        self.last_failure = result.error or ErrorInfo(kind=ErrorKind.TOOL, message=result.text[:1_000])
+        if self.last_failure.kind in (ErrorKind.DENIED, ErrorKind.SCOPE):
+            self.stats.denied += 1
+            self.denied = True
+        self.stats.unanswered += self.last_failure.kind is ErrorKind.UNANSWERED
+
+    def _emit_finished(self, job: _Job, result: ToolResult, summary: str, wall_s: float) -> None:
+        self.emit(
+            ToolFinished(
+                agent=job.ctx.agent_id,
+                at=iso(self.clock.now()),
+                call_id=job.call.id,
+                tool=job.tool.name if job.tool else job.call.name,
+                ok=result.ok,
+                summary=summary,
+                error=result.error,
+                wall_s=round(max(wall_s, 0.0), 6),
+            )
+        )
+
+
+def _keys(tool: Tool[Any], args: Frozen) -> frozenset[str]:
+    return frozenset(tool.resources(args)) if isinstance(args, tool.args) else frozenset()
+
+
+def _interrupted(job: _Job) -> ErrorInfo | None:
+    if not job.ctx.interrupt.is_set:
+        return None
+    return ErrorInfo(
+        kind=ErrorKind.CANCELLED, message=f"{job.call.name} did not run: interrupted ({job.ctx.interrupt.reason})."
+    )
+
+
+def _failed(info: ErrorInfo) -> ToolResult:
+    return ToolResult(ok=False, text=f"Error: {info.sentence()}", error=info)
+
+
+def _unanswered(name: str, why: str) -> ErrorInfo:
+    return ErrorInfo(
+        kind=ErrorKind.UNANSWERED,
+        message=f"{name} did not run: it needs an approval and nobody answered{why}.",
+        hint="The user did not decide about it. Go on without it, or finish and say what needs an approval.",
+    )
+
+
+def _crashed(name: str, error: Exception) -> ToolResult:
+    kinds = {TimeoutError: ErrorKind.TIMEOUT, FileNotFoundError: ErrorKind.NOT_FOUND}
+    kind = kinds.get(type(error), ErrorKind.TOOL if isinstance(error, OSError) else ErrorKind.INTERNAL)
+    return ToolResult.failure(f"{name} failed: {type(error).__name__}: {error}"[:2_000], kind=kind)
+
+
+def _summary(result: ToolResult) -> str:
+    """TOR-04 for failures; the first line for a success whose tool gave no summary."""
+    if result.ok:
+        lines = result.text.strip().splitlines()
+        return redact(lines[0][:_SUMMARY]) if lines else EMPTY
+    kind = result.error.kind.value if result.error else ErrorKind.TOOL.value
+    message = result.error.message if result.error else result.text
+    return redact(f"× Error: {kind}: {message}".replace("\n", " ")[:_SUMMARY])
+
+
+def _for_event(arguments: JsonObject) -> JsonObject:
+    """Arguments for the log: long text cut, secrets out."""
+    shown: JsonObject = {}
+    for name, value in arguments.items():
+        if isinstance(value, str):
+            cut = len(value) - _EVENT_TEXT
+            value = redact(value) if cut <= 0 else f"{redact(value[:_EVENT_TEXT])}… ({cut:,} more characters)"
+        shown[name] = value
+    return shown

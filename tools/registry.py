@@ -1,0 +1,112 @@
+"""The tools of one agent: a filtered, ordered view that builds schemas and resolves the names a model writes (REG-01, SUB-02)."""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ..core.chat import ToolSchema
+from ..core.errors import ErrorInfo, ErrorKind, OpenDevError
+from ..core.tool import Tool
+from .schema import schema_of
+
+_TEMPLATES = Path(__file__).parents[1] / "templates" / "tools"
+_VARIABLE = re.compile(r"\$\{([A-Z_]+)\}")
+_PREFIX = 4  # a shorter beginning of a name says too little
+
+
+class ToolRegistry:
+    """``allowed`` None = every tool; names in it that no tool has are ignored. Of two tools with one name the first stays.
+
+    The first stays so that a later source (an MCP server) can never stand in for a built-in tool (M05).
+    """
+
+    def __init__(self, tools: Iterable[Tool[Any]], allowed: tuple[str, ...] | None = None) -> None:
+        known: dict[str, Tool[Any]] = {}
+        for tool in tools:
+            known.setdefault(tool.name, tool)
+        self._known = frozenset(known)
+        self._tools = {n: known[n] for n in sorted(known) if allowed is None or n in allowed}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names on offer, sorted."""
+        return tuple(self._tools)
+
+    def get(self, name: str) -> Tool[Any] | None:
+        """The tool of exactly this name, when it is on offer."""
+        return self._tools.get(name)
+
+    def schemas(self, variables: Mapping[str, str] | None = None) -> tuple[ToolSchema, ...]:
+        """What the model is told, sorted by name and byte-stable.
+
+        ``variables`` fill ``${NAME}`` in the descriptions (``AGENTS``: the agent types on offer); a missing one reads "none".
+
+        Raises:
+            OpenDevError: ``INTERNAL`` when a tool has no description.
+        """
+        return tuple(
+            ToolSchema(name=t.name, description=_describe(t.name, variables or {}), parameters=schema_of(t))
+            for t in self._tools.values()
+        )
+
+    def resolve(self, name: str) -> Tool[Any] | ErrorInfo:
+        """The tool a model means, or why there is none, with near names (M12).
+
+        Another case, other separators or a name space (``functions.read_file``) are forgiven, and a beginning of a name of
+        at least four letters, each only when exactly one tool on offer fits. A tool outside of the allow-list is refused.
+        """
+        exact = self._tools.get(name)
+        if exact is not None:
+            return exact
+        if name in self._known:
+            return ErrorInfo(
+                kind=ErrorKind.DENIED,
+                message=f"The tool {name} is not available to this agent.",
+                hint=f"Available are: {', '.join(self.names) or 'none'}.",
+            )
+        found = self._alike(name)
+        if len(found) == 1:
+            return self._tools[found[0]]
+        near = self.near(name)
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"Available are: {', '.join(self.names) or 'none'}."
+        shown = ascii(name[:80])
+        return ErrorInfo(kind=ErrorKind.NOT_FOUND, message=f"There is no tool named {shown}.", hint=hint)
+
+    def near(self, name: str) -> tuple[str, ...]:
+        """Up to three names on offer that resemble ``name``, best first."""
+        wanted = _fold(name[:200])
+        folded = {_fold(item): item for item in self._tools}
+        close = difflib.get_close_matches(wanted, list(folded), n=3, cutoff=0.6)
+        words = set(re.split(r"[^a-z]+", name[:200].casefold())) - {""}
+        shared = [i for i in self._tools if words & set(i.split("_")) and _fold(i) not in close]
+        return tuple([folded[item] for item in close] + shared)[:3]
+
+    def _alike(self, name: str) -> list[str]:
+        last = re.split(r"[.:/]", name.strip())[-1] if not name.startswith("mcp__") else name
+        wanted = _fold(last)
+        same = [item for item in self._tools if _fold(item) == wanted]
+        if same or len(wanted) < _PREFIX:
+            return same
+        return [item for item in self._tools if _fold(item).startswith(wanted)]
+
+
+def _fold(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.casefold())
+
+
+@lru_cache(maxsize=256)
+def _template(name: str) -> str:
+    try:
+        return (_TEMPLATES / f"{name}.md").read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise OpenDevError(
+            ErrorKind.INTERNAL, f"The tool {name} has no description.", f"Add templates/tools/{name}.md."
+        ) from error
+
+
+def _describe(name: str, variables: Mapping[str, str]) -> str:
+    # Not string.Template: `$VAR` is ordinary text in descriptions (ast-grep patterns).
+    return _VARIABLE.sub(lambda found: variables.get(found[1], "none"), _template(name))

@@ -1,0 +1,201 @@
+"""Everything that derives from a tool's ``Args``: JSON schema, argument coercion and validation, approval card (REG-07)."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from ..core.errors import ErrorKind, OpenDevError
+from ..core.model import Frozen, JsonObject
+from ..core.tool import Tool
+from ..policy.shell import parts
+
+_CARD_VALUE = 20_000  # characters of one argument on an approval card
+_NOISE = ("title", "additionalProperties")
+
+
+def schema_of(tool: Tool[Any]) -> JsonObject:
+    """The JSON schema of the tool's arguments, keys sorted, without generated titles: equal ``Args`` give equal bytes."""
+    schema = cast("JsonObject", _clean(tool.args.model_json_schema(), names=False))
+    schema.pop("description", None)  # the docstring of Args is for developers
+    schema.setdefault("properties", {})
+    return cast("JsonObject", json.loads(json.dumps({**schema, "type": "object"}, sort_keys=True)))
+
+
+def parse_args(tool: Tool[Any], raw: Mapping[str, Any]) -> Frozen:
+    """The arguments of one call: aliases resolved, values coerced by the schema, validated (M10, SAF-05).
+
+    Coercion turns text into the number, boolean, list or object that the schema asks for, and leaves text alone where
+    text is asked for. What the gate, a person and the tool see is this one value.
+
+    Raises:
+        OpenDevError: ``TOOL``, naming each wrong argument and what is expected.
+    """
+    schema = tool.args.model_json_schema()
+    properties = cast("dict[str, JsonObject]", schema.get("properties", {}))
+    definitions = cast("JsonObject", schema.get("$defs", {}))
+    required = set(cast("list[str]", schema.get("required", [])))
+    named = _rename(tool, raw, properties)
+    values: JsonObject = {}
+    for name, value in named.items():
+        wanted = properties.get(name, {})
+        coerced = _coerce(value, wanted, definitions)
+        if coerced is None and name not in required and not _accepts(wanted, "null"):
+            continue  # models send null for "not given"
+        values[name] = coerced
+    _check_text(tool, values)
+    try:
+        return cast("Frozen", tool.args.model_validate(values))
+    except ValidationError as error:
+        raise _bad(tool, _explain(error)) from error
+    except RecursionError as error:
+        raise _bad(tool, "they are nested too deeply") from error
+
+
+def dump_args(args: Frozen) -> JsonObject:
+    """The arguments as plain JSON: what an approval is bound to."""
+    return args.model_dump(mode="json", by_alias=True)
+
+
+def card(tool: Tool[Any], args: Frozen) -> str:
+    """What a person is shown: the tool and every argument in full (up to 20,000 characters each).
+
+    A command line of several simple commands is followed by one line for each of them (S42). Control characters are
+    escaped by whoever draws the card.
+    """
+    lines = [tool.name]
+    for name, value in dump_args(args).items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        if len(text) > _CARD_VALUE:
+            text = f"{text[:_CARD_VALUE]}\n… ({len(text) - _CARD_VALUE:,} more characters are not shown)"
+        lines.append(f"{name}: {text}" if "\n" not in text else f"{name}:\n{text}")
+        if name == "command" and isinstance(value, str):
+            pieces = parts(value)
+            lines.extend(f"  {number}. {piece}" for number, piece in enumerate(pieces, 1) if len(pieces) > 1)
+    return "\n".join(lines)
+
+
+def _clean(node: Any, *, names: bool) -> Any:
+    """The schema without noise; ``names`` = the keys are property names, which stay whatever they are called."""
+    if isinstance(node, list):
+        return [_clean(item, names=False) for item in cast("list[Any]", node)]
+    if not isinstance(node, dict):
+        return node
+    found = cast("JsonObject", node)
+    return {
+        key: _clean(value, names=key in ("properties", "$defs") and not names)
+        for key, value in found.items()
+        if names or key not in _NOISE
+    }
+
+
+def _rename(tool: Tool[Any], raw: Mapping[str, Any], properties: Mapping[str, Any]) -> JsonObject:
+    """Aliases and other spellings (``filePath``, ``file-path``) become the schema's names; a conflict is an error."""
+    folded = {_fold(name): name for name in properties}
+    result: JsonObject = {}
+    for key, value in raw.items():
+        name = key if key in properties else tool.aliases.get(key) or folded.get(_fold(key), key)
+        if name in result and result[name] != value:
+            raise _bad(tool, f"`{name}` is given twice with different values (once as `{key}`)")
+        result[name] = value
+    unknown = sorted(set(result) - set(properties))
+    if unknown:
+        known = ", ".join(f"`{name}`" for name in properties) or "none"
+        raise _bad(tool, f"unknown argument {', '.join(f'`{n[:80]}`' for n in unknown[:10])}; known are: {known}")
+    return result
+
+
+def _fold(name: str) -> str:
+    return name.replace("_", "").replace("-", "").casefold()
+
+
+def _types(wanted: JsonObject, definitions: JsonObject) -> tuple[JsonObject, ...]:
+    """The alternatives of a schema node, references resolved one level."""
+    if "$ref" in wanted:
+        target = str(wanted["$ref"]).rsplit("/", 1)[-1]
+        return (cast("JsonObject", definitions.get(target, {})),)
+    options = cast("list[JsonObject]", wanted.get("anyOf") or wanted.get("oneOf") or [wanted])
+    return tuple(
+        item if "$ref" not in item else cast("JsonObject", definitions.get(str(item["$ref"]).rsplit("/", 1)[-1], {}))
+        for item in options
+    )
+
+
+def _accepts(wanted: JsonObject, kind: str) -> bool:
+    return any(item.get("type") == kind for item in _types(wanted, {}))
+
+
+def _coerce(value: Any, wanted: JsonObject, definitions: JsonObject, depth: int = 0) -> Any:
+    options = _types(wanted, definitions)
+    kinds = {str(item.get("type", "")) for item in options}
+    if depth > 20 or "string" in kinds and isinstance(value, str) or not kinds - {""}:
+        return value
+    if isinstance(value, str):
+        value = _from_text(value, kinds)
+    elif "string" in kinds and not isinstance(value, bool) and isinstance(value, int | float):
+        return value if kinds & {"integer", "number"} else str(value)
+    if isinstance(value, list):
+        items = next((cast("JsonObject", o.get("items", {})) for o in options if o.get("type") == "array"), {})
+        return [_coerce(item, items, definitions, depth + 1) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        inner = next((o for o in options if "properties" in o), {})
+        fields = cast("dict[str, JsonObject]", inner.get("properties", {}))
+        found = cast("JsonObject", value)
+        return {k: _coerce(v, fields.get(k, {}), definitions, depth + 1) for k, v in found.items()}
+    return value
+
+
+def _from_text(text: str, kinds: set[str]) -> Any:
+    """The JSON value that ``text`` spells, when its type is one that is asked for; else the text, for validation to refuse."""
+    try:
+        value: Any = json.loads(text.strip().lower() if kinds & {"boolean", "null"} else text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return text
+    match value:
+        case bool():
+            return value if "boolean" in kinds else text
+        case int():
+            return value if kinds & {"integer", "number"} else text
+        case float():
+            return value if kinds & {"integer", "number"} else text
+        case list():
+            return cast("list[Any]", value) if "array" in kinds else text
+        case dict():
+            return cast("JsonObject", value) if "object" in kinds else text
+        case None:
+            return None if "null" in kinds else text
+        case _:
+            return text
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _check_text(tool: Tool[Any], values: JsonObject) -> None:
+    """Lone surrogates cannot be written, hashed or sent; a boolean is no number although Python says so."""
+    properties = cast("dict[str, JsonObject]", tool.args.model_json_schema().get("properties", {}))
+    for name, value in values.items():
+        if isinstance(value, bool) and properties.get(name, {}).get("type") in ("integer", "number"):
+            raise _bad(tool, f"`{name}` must be a number, not {str(value).lower()}")
+    try:
+        json.dumps(values, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError, TypeError, ValueError) as error:
+        raise _bad(tool, f"they hold text that is not valid Unicode ({type(error).__name__})") from error
+
+
+def _explain(error: ValidationError) -> str:
+    wrong = [
+        f"`{'.'.join(str(part) for part in item['loc']) or 'arguments'}`: {item['msg'].removeprefix('Value error, ')}"
+        for item in error.errors(include_url=False, include_input=False)[:8]
+    ]
+    return "; ".join(wrong)
+
+
+def _bad(tool: Tool[Any], why: str) -> OpenDevError:
+    return OpenDevError(
+        ErrorKind.TOOL,
+        f"The arguments of {tool.name} are wrong: {why}.",
+        "The tool did not run. Call it again with arguments that fit its schema.",
+    )
