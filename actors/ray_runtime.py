@@ -21,7 +21,9 @@ from . import ray_session
 from .runtime import Actor, dead, value_of
 
 INIT_TIMEOUT_S = 25.0
-RESTARTED = frozenset({"opendev.actors.model_service:ModelService"})  # holds nothing but counters, which it journals
+RESTARTED = frozenset(
+    {"opendev.actors.model_service:ModelService"}
+)  # holds nothing but counters, which it journals
 _MB = 1 << 20
 
 
@@ -98,6 +100,7 @@ class RayRuntime:
         self._refs: dict[str, RayRef] = {}
         self._watchers: set[asyncio.Task[None]] = set()
         self._up = False
+        self._hold = threading.Event()
 
     @property
     def kind(self) -> Literal["local", "ray"]:
@@ -122,7 +125,9 @@ class RayRuntime:
     async def spawn(self, cls: str, *args: Any, name: str) -> RayRef:
         """Start an actor in a process of its own and wait until it answers. Raises ``OpenDevError`` (infra)."""
         if not self._up or name in self._refs:
-            raise OpenDevError(ErrorKind.INTERNAL, f"{name}: Ray is not started, or such an actor runs already.")
+            raise OpenDevError(
+                ErrorKind.INTERNAL, f"{name}: Ray is not started, or such an actor runs already."
+            )
         remote: Any = _ray().remote(Actor)
         options = {"num_cpus": 0, "max_restarts": -1 if cls in RESTARTED else 0, "max_task_retries": 0}
         handle = remote.options(max_concurrency=1000, **options).remote(cls, *args)
@@ -169,6 +174,8 @@ class RayRuntime:
             with contextlib.suppress(TimeoutError):
                 await _in_thread(_ray().shutdown, timeout_s=3.0)
         self._refs.clear()
+        self._hold.set()
+        self._hold = threading.Event()
         if self._session is not None:
             await kill_marked({"OPENDEV_RUN": self._run_id})
             await asyncio.to_thread(self._session.remove)
@@ -213,10 +220,16 @@ class RayRuntime:
         told = ""
         for _ in range(tries):
             try:
-                await _in_thread(lambda: self._init_blocking(options), timeout_s=INIT_TIMEOUT_S)
+                await _in_thread(
+                    lambda: self._init_blocking(options), timeout_s=INIT_TIMEOUT_S, hold=self._hold
+                )
             except TimeoutError:
                 told = f"it was not up after {INIT_TIMEOUT_S:.0f} s"
-            except (RuntimeError, OSError, ValueError) as error:  # ray.init's own; ConnectionError is an OSError
+            except (
+                RuntimeError,
+                OSError,
+                ValueError,
+            ) as error:  # ray.init's own; ConnectionError is an OSError
                 told = _plain(error)
             else:
                 return
@@ -232,9 +245,7 @@ class RayRuntime:
         if self._session is not None:
             os.chdir(self._session.cwd)
         try:
-            _ray().init(
-                namespace=f"od-{new_id(6)}", log_to_driver=False, logging_level="error", **options
-            )
+            _ray().init(namespace=f"od-{new_id(6)}", log_to_driver=False, logging_level="error", **options)
         finally:
             os.chdir(here)
 
@@ -272,8 +283,13 @@ async def _get(ref: Any) -> Any:
     return await ref
 
 
-async def _in_thread(work: Callable[[], Any], *, timeout_s: float) -> Any:
-    """Run blocking ``work`` in a daemon thread: one that hangs holds up neither the loop nor the end of the process."""
+async def _in_thread(
+    work: Callable[[], Any], *, timeout_s: float, hold: threading.Event | None = None
+) -> Any:
+    """Run blocking ``work`` in a daemon thread: one that hangs holds up neither the loop nor the end of the process.
+
+    The thread stays until ``hold`` is set: Ray's daemons ask the kernel to die with the *thread* that started them.
+    """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
 
@@ -293,6 +309,8 @@ async def _in_thread(work: Callable[[], Any], *, timeout_s: float) -> Any:
             error = caught
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(tell, error, value)
+        if hold is not None:
+            hold.wait()
 
     threading.Thread(target=run, daemon=True, name="ray-control").start()
     return await asyncio.wait_for(done, timeout_s)

@@ -78,13 +78,14 @@ class Compaction:
         self._ladder = StageLadder(window.thresholds)
         self._view = _View()
         self._useless = 0
+        self._files = 0
         self.meter = TokenMeter()
 
     def view(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """``messages`` as they are sent. Call/result pairs stay whole, since only contents are replaced or whole turns left out."""
         if self._view.summary is None:
             return tuple(self._shown(message) for message in messages)
-        first = tuple(messages[:1]) if self._view.upto > 0 else ()
+        first = messages[: _anchor(messages)]
         rest = (self._shown(message) for message in messages[self._view.upto :])
         return (*first, self._view.summary, *rest)
 
@@ -107,12 +108,10 @@ class Compaction:
         before = self._tokens(messages, system, tools)
         return await self._run(Stage.SUMMARISE, before, messages, system, tools, state)
 
-    def _tokens(
-        self, messages: Sequence[Message], system: SystemMessage, tools: Sequence[ToolSchema]
-    ) -> int:
+    def _tokens(self, messages: Sequence[Message], system: SystemMessage, tools: Sequence[ToolSchema]) -> int:
         return self.meter.tokens(estimate((system, *self.view(messages)), tools))
 
-    async def _run(  # noqa: PLR0913 - one private step with the parts of a request
+    async def _run(
         self,
         stage: Stage,
         before: int,
@@ -137,7 +136,7 @@ class Compaction:
 
     def _verdict(self, before: int, after: int) -> str:
         """Count useless summaries; the sentence to show when there is no use in more (C01)."""
-        if self._window.limit and before - after >= _USELESS * before:
+        if before - after >= _USELESS * before:
             self._useless = 0
             return ""
         self._useless += 1
@@ -166,7 +165,8 @@ class Compaction:
                 await self._offload(result)
 
     async def _offload(self, result: ToolMessage) -> None:
-        path = self._scratch / "masked" / f"{len(self._view.replaced) + 1:04d}-{result.name}.txt"
+        self._files += 1
+        path = self._scratch / "masked" / f"{self._files:04d}.txt"
         await asyncio.to_thread(write_atomic, path, result.content.encode())
         self._view.replaced[result.call_id] = f"[output offloaded to scratch file: {path}]"
 
@@ -178,8 +178,8 @@ class Compaction:
                 self._view.replaced[result.call_id] = PRUNED
 
     async def _summarise(self, messages: Sequence[Message], state: str) -> None:
-        upto = self._cut(messages)
-        middle = messages[max(1, self._view.upto) : upto]
+        first, upto = _anchor(messages), self._cut(messages)
+        middle = messages[max(first, self._view.upto) : upto]
         if not middle:
             return
         archive = self._scratch / "archive" / f"conversation-{len(messages)}.json"
@@ -188,9 +188,14 @@ class Compaction:
         artifacts = artifact_index(messages)
         answer = await self._compactor.summarise((*earlier, *condensed(middle)), artifacts)
         failed = isinstance(answer, ErrorInfo) or not answer.strip()
-        text = pruned_summary(messages[1:upto]) if failed else bounded(str(answer))
+        text = pruned_summary(messages[first:upto]) if failed else bounded(str(answer))
         content = get_reminder("compaction_summary", archive=archive)
-        parts = (text, _titled("Files touched", artifacts), _titled("Todos", state), _said(messages[1:upto]))
+        parts = (
+            text,
+            _titled("Files touched", artifacts),
+            _titled("Todos", state),
+            _said(messages[first:upto]),
+        )
         body = "\n\n".join(part for part in (content, *parts) if part)
         self._view.summary = UserMessage(
             content=f"<system-reminder>\n{body}\n</system-reminder>", msg_class=MessageClass.INTERNAL
@@ -210,7 +215,7 @@ class Compaction:
         cut = len(messages) - kept
         while cut > 0 and isinstance(messages[cut], ToolMessage):
             cut -= 1
-        return max(cut, self._view.upto, 1)
+        return max(cut, self._view.upto, _anchor(messages))
 
     async def _squeeze(
         self, messages: Sequence[Message], system: SystemMessage, tools: Sequence[ToolSchema]
@@ -219,8 +224,15 @@ class Compaction:
         for result in messages[self._view.upto :]:
             if self._window.pressure(self._tokens(messages, system, tools)) < _SQUEEZE_TO:
                 return
-            if isinstance(result, ToolMessage) and len(result.content) > _SHORT_CHARS:
+            if not isinstance(result, ToolMessage) or result.call_id in self._view.replaced:
+                continue
+            if len(result.content) > _SHORT_CHARS:
                 await self._offload(result)
+
+
+def _anchor(messages: Sequence[Message]) -> int:
+    """1 when the conversation begins with the task, which is always sent verbatim."""
+    return int(bool(messages) and isinstance(messages[0], UserMessage))
 
 
 def _titled(title: str, text: str) -> str:
@@ -231,5 +243,6 @@ def _said(messages: Sequence[Message]) -> str:
     """The newest user messages that the summary stands for, verbatim (CMP-13, C07)."""
     said = [m.content for m in messages if isinstance(m, UserMessage) and m.msg_class is MessageClass.USER]
     return _titled(
-        "What the user said, newest last", "\n---\n".join(text[:_USER_CHARS] for text in said[-_USER_MESSAGES:])
+        "What the user said, newest last",
+        "\n---\n".join(text[:_USER_CHARS] for text in said[-_USER_MESSAGES:]),
     )

@@ -6,13 +6,25 @@ from collections.abc import Collection
 from ..core.errors import ErrorInfo, ErrorKind
 
 _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("permission", re.compile(r"permission denied|operation not permitted|EACCES|read-only file system", re.I)),
+    (
+        "permission",
+        re.compile(r"permission denied|operation not permitted|EACCES|read-only file system", re.I),
+    ),
     (
         "edit_mismatch",
-        re.compile(r"(old_content|old text|anchor).*(not found|does not occur|no match)|changed since|matches? \d+ (times|places)", re.I | re.S),
+        re.compile(
+            r"(old_content|old text|anchor).*(not found|does not occur|no match)|changed since|matches? \d+ (times|places)",
+            re.I | re.S,
+        ),
     ),
-    ("file_not_found", re.compile(r"no such file|file not found|does not exist|FileNotFoundError|ENOENT", re.I)),
-    ("syntax", re.compile(r"syntax ?error|IndentationError|unexpected token|parse error|invalid syntax", re.I)),
+    (
+        "file_not_found",
+        re.compile(r"no such file|file not found|does not exist|FileNotFoundError|ENOENT", re.I),
+    ),
+    (
+        "syntax",
+        re.compile(r"syntax ?error|IndentationError|unexpected token|parse error|invalid syntax", re.I),
+    ),
     ("rate_limit", re.compile(r"rate.?limit|too many requests|\b429\b", re.I)),
     ("timeout", re.compile(r"timed? ?out|time-out|no output for \d+|deadline exceeded", re.I)),
 )
@@ -39,10 +51,16 @@ _FENCE = re.compile(r"```.*?(```|\Z)", re.S)
 _INLINE = re.compile(r"`[^`\n]*`")
 _WRITTEN = (
     re.compile(r"<invoke\s+name=[\"']([\w.-]+)[\"']\s*>.*?</invoke>", re.S),
-    re.compile(r"<(?:tool_call|function_call)>.*?[\"']name[\"']\s*:\s*[\"']([\w.-]+)[\"'].*?</(?:tool_call|function_call)>", re.S),
+    re.compile(
+        r"<(?:tool_call|function_call)>.*?[\"']name[\"']\s*:\s*[\"']([\w.-]+)[\"'].*?</(?:tool_call|function_call)>",
+        re.S,
+    ),
     re.compile(r"<function=([\w.-]+)>.*?</function>", re.S),
     re.compile(r"\[TOOL_CALLS?\].*?[\"']name[\"']\s*:\s*[\"']([\w.-]+)[\"'].*?\]", re.S),
-    re.compile(r"^\s*\{\s*[\"']name[\"']\s*:\s*[\"']([\w.-]+)[\"']\s*,\s*[\"'](?:arguments|parameters|input)[\"']\s*:.*\}\s*$", re.S),
+    re.compile(
+        r"^\s*\{\s*[\"']name[\"']\s*:\s*[\"']([\w.-]+)[\"']\s*,\s*[\"'](?:arguments|parameters|input)[\"']\s*:.*\}\s*$",
+        re.S,
+    ),
 )
 _LOOK_AT_CHARS = 50_000
 

@@ -14,7 +14,7 @@ class ValidatedMessageList:
     def __init__(
         self, messages: Iterable[Message] = (), on_append: Callable[[Message], None] | None = None
     ) -> None:
-        self._on_append = on_append
+        self.on_append = on_append
         self._messages: list[Message] = []
         self._ids: set[str] = set()
         for message in repair(messages):
@@ -71,8 +71,8 @@ class ValidatedMessageList:
             self._store(_filled(by_id.get(call.id) or _missing(call, INTERRUPTED)))
 
     def _store(self, message: Message) -> None:
-        if self._on_append is not None:
-            self._on_append(message)
+        if self.on_append is not None:
+            self.on_append(message)
         if isinstance(message, AssistantMessage):
             self._ids.update(call.id for call in message.tool_calls)
         self._messages.append(message)
@@ -141,4 +141,6 @@ def _filled(result: ToolMessage) -> ToolMessage:
 
 
 def _missing(call: ToolCall, why: str) -> ToolMessage:
-    return ToolMessage(call_id=call.id, name=call.name, content=why, is_error=True, summary="× interrupted")
+    return ToolMessage(
+        call_id=call.id, name=call.name, content=why, is_error=True, summary="Error: interrupted"
+    )

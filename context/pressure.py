@@ -39,9 +39,7 @@ def message_tokens(message: Message) -> int:
 
 def estimate(messages: Iterable[Message], tools: Iterable[ToolSchema] = ()) -> int:
     """Estimated tokens of what is *sent* (C11: not of what is stored)."""
-    schemas = sum(
-        len(tool.name) + len(tool.description) + len(canonical(tool.parameters)) for tool in tools
-    )
+    schemas = sum(len(tool.name) + len(tool.description) + len(canonical(tool.parameters)) for tool in tools)
     return sum(message_tokens(message) for message in messages) + -(-schemas // CHARS_PER_TOKEN)
 
 

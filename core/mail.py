@@ -6,7 +6,7 @@ from pydantic import Field, TypeAdapter
 
 from .agent import AgentReport, SpawnRequest
 from .approval import ApprovalAnswer, ApprovalRequest
-from .chat import ModelFailed, ModelReply, ModelRequest, Question, Usage
+from .chat import Message, ModelFailed, ModelReply, ModelRequest, Question, Usage
 from .errors import ErrorInfo
 from .events import Event
 from .lease import Lease
@@ -110,6 +110,23 @@ class ModelAnswer(Frozen):
     reply: ModelReply | ModelFailed
 
 
+class Compact(Frozen):
+    """An agent asks for a summary of messages by ``model``; answered by ``Summary`` or ``Failed`` (ACT-13)."""
+
+    kind: Literal["compact"] = "compact"
+    messages: tuple[Message, ...]
+    artifacts: str
+    model: str
+    scopes: tuple[str, ...] = ()
+
+
+class Summary(Frozen):
+    """The summary."""
+
+    kind: Literal["summary"] = "summary"
+    text: str
+
+
 class LeaseRequest(Frozen):
     """An agent's host asks for a working folder."""
 
@@ -161,6 +178,8 @@ Body = Annotated[
     | CostReport
     | ModelCall
     | ModelAnswer
+    | Compact
+    | Summary
     | LeaseRequest
     | LeaseGrant
     | Down

@@ -1,1 +1,4 @@
-"""To be written."""
+"""Floor 1: what may run. Pure: no processes, no event loop; every decision can be tested without doing anything.
+
+Rooms: verdict, rules, shell, words, unwrap, targets, danger, confirm, safe, paths, mode, redact, gate.
+"""

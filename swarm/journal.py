@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import os
 import signal
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 

@@ -88,7 +88,7 @@ def node_lines(root: yaml.Node | None) -> Locator:
 def json_lines(text: str) -> Locator:
     """Lines of a JSON text: JSON is read as YAML for its marks; a text YAML cannot read (tabs) has no lines."""
     try:
-        return node_lines(yaml.compose(text.replace("\t", " "), Loader=yaml.SafeLoader))
+        return node_lines(yaml.SafeLoader(text.replace("\t", " ")).get_single_node())
     except yaml.YAMLError:
         return Locator({})
 

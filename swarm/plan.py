@@ -44,7 +44,7 @@ def make_plan(plan: SwarmPlan, *, base: str, files: Sequence[str]) -> PlanView:
         pairs = ", ".join(f"{item.first} and {item.second}" for item in overlaps[:10])
         raise OpenDevError(
             ErrorKind.USAGE,
-            f"The scopes of {pairs} overlap, and the ticket file says `overlap = \"refuse\"`.",
+            f'The scopes of {pairs} overlap, and the ticket file says `overlap = "refuse"`.',
             "Narrow the scopes, order the tickets by `depends_on`, or choose another `overlap`.",
         )
     waits: dict[str, tuple[str, ...]] = {}
@@ -77,9 +77,7 @@ def topological(tickets: Sequence[Ticket]) -> tuple[str, ...]:
 
 def worst_case(plan: SwarmPlan) -> float | None:
     """The most the batch can cost in US dollars by its declared caps; a recipe without reviewers costs nothing."""
-    caps = [
-        0.0 if ticket.recipe and not ticket.review else ticket.max_cost_usd for ticket in plan.task
-    ]
+    caps = [0.0 if ticket.recipe and not ticket.review else ticket.max_cost_usd for ticket in plan.task]
     if any(cap is None for cap in caps):
         return plan.swarm.max_cost_usd
     total = sum(cap for cap in caps if cap is not None)

@@ -62,7 +62,7 @@ class Recovered:
         """Whether the recorded end of ``task`` stands. After a finished run only merged tickets stand; after a crash,
         verdicts on the work stand too. (cc#76907: 2 of 102 failed, and 96 ran again.)"""
         past = self.tasks[task]
-        if past.landed is not None:
+        if past.landed is not None or (past.final and past.final.status is TaskStatus.MERGED):
             return True
         if past.final is None or self.finished:
             return False
@@ -99,7 +99,14 @@ def _fold(found: Recovered, record: Record) -> None:
             past.worked = None
     elif isinstance(
         record,
-        AttemptStarted | AgentDone | AgentSpent | CheckDone | ReviewDone | LandingBegan | LandingDone | AttemptFailed,
+        AttemptStarted
+        | AgentDone
+        | AgentSpent
+        | CheckDone
+        | ReviewDone
+        | LandingBegan
+        | LandingDone
+        | AttemptFailed,
     ):
         _fold_task(found.tasks[record.task], record)
 

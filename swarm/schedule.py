@@ -275,7 +275,9 @@ class Schedule:
                 if state.stage is Stage.WAITING and lost:
                     moved = True
                     why = self._states[lost[0]].status
-                    yield self._end(name, TaskStatus.SKIPPED, f"It depends on {lost[0]}, which ended as {why}.")
+                    yield self._end(
+                        name, TaskStatus.SKIPPED, f"It depends on {lost[0]}, which ended as {why}."
+                    )
 
     def _lost(self, task: str) -> bool:
         state = self._states[task]

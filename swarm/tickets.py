@@ -64,7 +64,7 @@ class _Source:
         self.locate = locate
 
 
-class _Unreadable(Exception):  # noqa: N818 - carries a problem, is never seen outside
+class _Unreadable(Exception):
     def __init__(self, text: str, line: int = 1) -> None:
         super().__init__(text)
         self.text = text
@@ -151,11 +151,8 @@ def _read_toml(text: str) -> _Source:
 
 def _read_yaml(text: str) -> _Source:
     try:
-        for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            if isinstance(event, yaml.AliasEvent):
-                raise _Unreadable("YAML aliases are not accepted.", event.start_mark.line + 1)
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        _no_doubles(root)
+        root = yaml.SafeLoader(text).get_single_node()
+        _check_nodes(root)
         return _Source(_mapping(yaml.safe_load(text)), node_lines(root))
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
@@ -164,10 +161,14 @@ def _read_yaml(text: str) -> _Source:
         raise _Unreadable(f"This is not YAML: {error}.") from error
 
 
-def _no_doubles(root: yaml.Node | None) -> None:
-    todo = [root]
+def _check_nodes(root: yaml.Node | None) -> None:
+    todo, met = [root], set[int]()
     while todo:
         node = todo.pop()
+        if node is not None and id(node) in met:
+            # An alias costs one line and may stand for a million: refused before anything is built.
+            raise _Unreadable("YAML aliases are not accepted.", node.start_mark.line + 1)
+        met.add(id(node))
         if isinstance(node, yaml.SequenceNode):
             todo.extend(node.value)
         if isinstance(node, yaml.MappingNode):

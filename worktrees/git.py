@@ -68,8 +68,12 @@ _CONFIG = {
 # The user's own (not the repository's) settings that decide what counts as changed; none of them names a program.
 _CARRIED = ("core.excludesfile", "core.autocrlf", "core.eol", "safe.directory")
 # These read no file contents, so no filter or merge driver can run: the look-up of drivers is saved.
-_NO_DRIVERS = frozenset({"config", "rev-parse", "for-each-ref", "update-ref", "symbolic-ref", "version", "merge-base"})
-_LOCKED = re.compile(r"Unable to create '[^']*\.lock': File exists|could not lock config file|Another git process")
+_NO_DRIVERS = frozenset(
+    {"config", "rev-parse", "for-each-ref", "update-ref", "symbolic-ref", "version", "merge-base"}
+)
+_LOCKED = re.compile(
+    r"Unable to create '[^']*\.lock': File exists|could not lock config file|Another git process"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,9 @@ class Git:
 
     def resolve(self, name: str) -> str:
         """The commit that ``name`` names, or an empty text."""
-        reply = self.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", ok=(0, 1, 128))
+        reply = self.run(
+            "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", ok=(0, 1, 128)
+        )
         return reply.text if reply.code == 0 else ""
 
     def diff_names(self, old: str, new: str, *flags: str) -> tuple[str, ...]:
@@ -148,7 +154,9 @@ class Git:
         args = ("config", "--includes", "-z", "--name-only", "--get-regexp", r"^(filter|merge)\..*\.")
         reply = self._once(args, list(_CONFIG.items()), b"", {})
         if reply.code not in (0, 1, 128):  # 1: none; 128: no repository here yet, so no driver either
-            raise OpenDevError(ErrorKind.GIT, f"The git configuration of {self.folder} cannot be read: {reply.err}")
+            raise OpenDevError(
+                ErrorKind.GIT, f"The git configuration of {self.folder} cannot be read: {reply.err}"
+            )
         for key in reply.fields:
             kind, _, rest = key.partition(".")
             name, _, variable = rest.rpartition(".")
@@ -177,19 +185,30 @@ class Git:
         self, args: tuple[str, ...], config: list[tuple[str, str]], stdin: bytes, env: Mapping[str, str]
     ) -> Reply:
         if not self.folder.is_dir():
-            raise OpenDevError(ErrorKind.GIT, f"The folder {self.folder} does not exist, so git cannot run in it.")
-        variables = self._environment(config) | env
+            raise OpenDevError(
+                ErrorKind.GIT, f"The folder {self.folder} does not exist, so git cannot run in it."
+            )
+        variables = self._environment(config) | dict(env)
         limit = shutil.which("timeout", path=variables["PATH"])
         # `env -i`, because GitPython always adds this process's own environment; `timeout` ends git by SIGTERM, so that it takes its
         # lock files with it, and gives it a process group of its own, so that Ctrl-C does not cut it in the middle.
         guard = [limit, "--kill-after=5", f"{self.timeout_s:g}"] if limit else []
-        command = ["env", "-i", *(f"{k}={v}" for k, v in variables.items()), *guard, "git", "-C", str(self.folder), *args]
+        command = [
+            "env",
+            "-i",
+            *(f"{k}={v}" for k, v in variables.items()),
+            *guard,
+            "git",
+            "-C",
+            str(self.folder),
+            *args,
+        ]
         with tempfile.TemporaryFile() as source:
             source.write(stdin)
             source.seek(0)
             code, out, err = _gitpython(self.folder).execute(
                 command,
-                istream=source,  # pyright: ignore[reportArgumentType]  # a real file, as Popen needs
+                istream=source,
                 with_extended_output=True,
                 with_exceptions=False,
                 stdout_as_string=False,
@@ -198,10 +217,13 @@ class Git:
                 shell=False,
             )
         if code == 127:
-            raise OpenDevError(ErrorKind.INFRA, f"git could not be started: {err}", "Install git 2.38 or newer.")
+            raise OpenDevError(
+                ErrorKind.INFRA, f"git could not be started: {err}", "Install git 2.38 or newer."
+            )
         if code in (124, 137) or err.startswith("Timeout: the command"):
             raise OpenDevError(
-                ErrorKind.TIMEOUT, f"`git {' '.join(args)[:200]}` in {self.folder} took more than {self.timeout_s:g} s."
+                ErrorKind.TIMEOUT,
+                f"`git {' '.join(args)[:200]}` in {self.folder} took more than {self.timeout_s:g} s.",
             )
         return Reply(code, out, err)
 
@@ -216,7 +238,11 @@ class Git:
         for number, (key, value) in enumerate(config):
             variables[f"GIT_CONFIG_KEY_{number}"] = key
             variables[f"GIT_CONFIG_VALUE_{number}"] = value
-        places = (("GIT_DIR", self.git_dir), ("GIT_WORK_TREE", self.work_tree), ("GIT_INDEX_FILE", self.index))
+        places = (
+            ("GIT_DIR", self.git_dir),
+            ("GIT_WORK_TREE", self.work_tree),
+            ("GIT_INDEX_FILE", self.index),
+        )
         return variables | {key: str(value) for key, value in places if value is not None}
 
 
@@ -224,7 +250,9 @@ def _gitpython(folder: Path):  # noqa: ANN202  # the type lives behind the lazy 
     try:
         from git.cmd import Git as Runner
     except ImportError as error:
-        raise OpenDevError(ErrorKind.INFRA, f"git could not be started: {error}", "Install git 2.38 or newer.") from error
+        raise OpenDevError(
+            ErrorKind.INFRA, f"git could not be started: {error}", "Install git 2.38 or newer."
+        ) from error
     return Runner(str(folder))
 
 
@@ -235,11 +263,10 @@ def home_of(env: Mapping[str, str]) -> str:
 
 def user_config(env: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """The user's global settings that OpenDev honours: who they are and what counts as changed. Reading runs nothing."""
-    places = {"GIT_CONFIG_GLOBAL": ""}
     command = ("config", "--global", "--includes", "-z", "--list")
     found: dict[str, tuple[str, ...]] = {}
     for place in _global_files(env):
-        reply = Git(Path("/"), env).run(*command, ok=(0, 1, 128), env=places | {"GIT_CONFIG_GLOBAL": str(place)})
+        reply = Git(Path("/"), env).run(*command, ok=(0, 1, 128), env={"GIT_CONFIG_GLOBAL": str(place)})
         for entry in reply.fields if reply.code == 0 else ():
             key, _, value = entry.partition("\n")
             if key in ("user.name", "user.email", *_CARRIED):

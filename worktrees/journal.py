@@ -1,7 +1,7 @@
 """Who holds what, on disk before it exists: lease records with the holder's pid and start time, and the repository's lock."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -112,7 +112,7 @@ class LeaseBook:
 
 
 @contextmanager
-def repository_lock(path: Path, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
+def repository_lock(path: Path, timeout_s: float = LOCK_TIMEOUT_S) -> Generator[None]:
     """Hold the lock of one repository against every thread and process; a time-out is a failure (openagents#5818)."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     lock = FileLock(str(path))  # a new object each time: one held object would let its own thread in twice

@@ -130,7 +130,9 @@ def _asked(desk: Desk, question: Pending) -> tuple[Desk, tuple[Command, ...]]:
     if desk.find(question.id) is not None:
         return desk, (Refuse(question.id, "a question with this id is open already"),)
     if not desk.attached:
-        return desk, (Settle(question.id, answered=False, why="no interface is attached that could ask a person"),)
+        return desk, (
+            Settle(question.id, answered=False, why="no interface is attached that could ask a person"),
+        )
     if len(desk.pending) >= desk.limit:
         return desk, (Settle(question.id, answered=False, why=f"{desk.limit} questions are open already"),)
     return replace(desk, pending=(*desk.pending, question)), (Show(question.id),)

@@ -1,1 +1,1 @@
-"""To be written."""
+"""The six stages of an iteration, one file each (LOOP-02): precheck, thinking, critique, action, execution, post."""

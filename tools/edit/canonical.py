@@ -24,6 +24,7 @@ _SIGNS = str.maketrans(
 )
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "'": "'", "`": "`", "\\": "\\"}
 _ESCAPE = re.compile(r"\\([ntr\"'`\\])")
+_BREAKS = frozenset({"\\n", "\\r", "\\t"})
 _NUMBERED = re.compile(r"[ \t]*(\d{1,7})(?:\t|\u2192|: |\| ?)")
 
 
@@ -55,14 +56,13 @@ def escapes_in(text: str) -> frozenset[str]:
 def breaks_literal(text: str) -> bool:
     """Whether undoing the escapes of ``text`` would put a line break or tab inside what looks like a string literal."""
     quote = ""
-    for token in re.findall(r"\\[ntr\"'`\\]|[\"'`\n]", text):
-        if token == "\n" or (token in ("\\n", "\\r", "\\t") and not quote):
-            quote = ""
-        elif token in ("\\n", "\\r", "\\t"):
+    for sign in re.findall(r"\\[ntr\"'`\\]|[\"'`\n]", text):
+        if sign in _BREAKS and quote:
             return True
-        elif token != "\\\\":
-            sign = token[-1]
-            quote = "" if quote == sign else quote or sign
+        if sign == "\n" or sign in _BREAKS:
+            quote = ""
+        elif sign != "\\\\":
+            quote = "" if quote == sign[-1] else quote or sign[-1]
     return False
 
 
@@ -93,3 +93,8 @@ def without_numbers(text: str, *, consecutive: bool) -> str | None:
 def has_numbers(text: str) -> bool:
     """Whether any line starts like a line of a file listing."""
     return any(_NUMBERED.match(line) for line in text.split("\n"))
+
+
+def printable(text: str) -> str:
+    """``text`` with bytes of an unknown encoding (lone surrogates) as U+FFFD, so that it can be shown and stored."""
+    return re.sub("[\ud800-\udfff]", "\ufffd", text)

@@ -12,8 +12,9 @@ class Document:
     A lone carriage return is a line end only in a file without any ``\\n`` (classic Mac text).
     """
 
-    def __init__(self, raw: str) -> None:
+    def __init__(self, raw: str, fallback_end: str = "\n") -> None:
         self.raw = raw
+        self._fallback_end = fallback_end
         if "\r" not in raw:
             self.lines = raw.split("\n")
             self.ends = ["\n"] * (len(self.lines) - 1) + [""]
@@ -60,9 +61,9 @@ class Document:
 
     @cached_property
     def common_end(self) -> str:
-        """The most frequent line end; empty when the file has none."""
+        """The most frequent line end; ``fallback_end`` when the file has none."""
         counted = Counter(end for end in self.ends if end)
-        return counted.most_common(1)[0][0] if counted else ""
+        return counted.most_common(1)[0][0] if counted else self._fallback_end
 
     @cached_property
     def mixed(self) -> bool:

@@ -1,6 +1,7 @@
 """Indentation of inserted lines: the model's widths translated to what the file uses."""
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from math import gcd
 
 
@@ -54,7 +55,7 @@ class Indentation:
     def _learn(self, lines: Sequence[str]) -> tuple[int, int, str]:
         """``(a, b, sign)``: ``a`` characters of the model's indentation are ``b`` times ``sign`` in the file."""
         levels = sorted(self._known.items(), key=lambda pair: len(pair[0]))
-        for (a, x), (b, y) in zip(levels, levels[1:], strict=False):
+        for (a, x), (b, y) in pairwise(levels):
             step = y[len(x) :]
             if y.startswith(x) and len(set(step)) == 1:
                 shared = gcd(len(b) - len(a), len(step))
@@ -71,4 +72,4 @@ class Indentation:
 def _smallest_step(lines: Sequence[str]) -> int:
     """The smallest difference between two indentations in use; 4 when there is only one."""
     widths = sorted({len(leading(line)) for line in lines if line.strip()})
-    return min((b - a for a, b in zip(widths, widths[1:], strict=False)), default=4)
+    return min((b - a for a, b in pairwise(widths)), default=4)

@@ -1,5 +1,6 @@
 """The nine passes of Catalogue E: each finds every region of a document that ``old`` may mean; none of them writes."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
@@ -65,7 +66,10 @@ class UnclearEdit(ValueError):
 class Replacer(Protocol):
     """One link of the chain of responsibility (FIL-06)."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """As reported to the model and the log (FIL-07)."""
+        ...
 
     def find(self, document: Document, wanted: Wanted) -> Found | None:
         """Every candidate; None when this pass has none."""
@@ -160,14 +164,14 @@ class LineTrimmedReplacer:
 class AnchorReplacer:
     """E3 and E8: first and last non-blank line are anchors, the lines between are scored (0 to 1).
 
-    Such a region is a candidate only when its content equals ``old`` apart from white space, typographic signs and
-    copied line numbers (C-46: anchors locate); ``alike`` gives the others, to show them. With ``apply`` every region
-    that reaches ``threshold`` is a candidate: the paper to the letter.
+    Such a region is a candidate only when its content equals ``old`` apart from white space (C-46: anchors locate)
+    and, when ``forgiving``, typographic signs and copied line numbers; ``alike`` gives the others, to show them. With
+    ``apply`` the best region that reaches ``threshold`` is a candidate: the paper to the letter.
     """
 
     name: str
     threshold: float
-    numbered: bool
+    forgiving: bool
     apply: bool = False
 
     def find(self, document: Document, wanted: Wanted) -> Found | None:
@@ -175,7 +179,7 @@ class AnchorReplacer:
         wanted = self._plain(wanted)
         if len([line for line in wanted.lines if line.strip()]) < 3:
             return None
-        equal = _dense_windows(document, wanted, folded_line)
+        equal = _dense_windows(document, wanted, folded_line if self.forgiving else collapse)
         if equal or not self.apply:
             return _found(equal, wanted)
         scored = self.alike(document, wanted)
@@ -202,7 +206,7 @@ class AnchorReplacer:
         return sorted(scored, key=lambda item: (-item[0], item[1]))
 
     def _plain(self, wanted: Wanted) -> Wanted:
-        return _unnumbered(wanted) or wanted if self.numbered else wanted
+        return _unnumbered(wanted) or wanted if self.forgiving else wanted
 
     def _as_region(self, document: Document, wanted: Wanted, first: int, last: int) -> Region | None:
         """All lines of the region stand for the whole of ``old``: first, the lines between, last."""
@@ -268,7 +272,7 @@ class EscapeNormalizedReplacer:
 
 
 class TrimmedBoundaryReplacer:
-    """E7: white space around ``old`` does not count; a hit that fills its lines is widened to full lines."""
+    """E7: white space at the edges of ``old`` does not count, as long as the hit does not cut into a neighbour."""
 
     name = "trimmed-boundary"
 
@@ -339,16 +343,17 @@ def _stands_apart(view: str, start: int, end: int, old: str) -> bool:
 
 
 def _trimmed(wanted: Wanted) -> Wanted:
-    """``old`` without the white space at its edges; ``new`` loses the same white space, as far as it has it."""
+    """``old`` without the white space at its edges; ``new`` loses as many line ends, and then the same blanks."""
     old = wanted.old.strip()
     head = wanted.old[: len(wanted.old) - len(wanted.old.lstrip())]
     tail = wanted.old[len(wanted.old.rstrip()) :]
-    new = wanted.new.removeprefix(head) if head else wanted.new
-    for size in range(len(tail), 0, -1):
-        if new.endswith(tail[:size]):
-            new = new[:-size]
-            break
-    return Wanted(old, new)
+    new = wanted.new
+    for _ in range(head.count("\n")):
+        new = re.sub(r"\A[^\S\n]*\n", "", new)
+    new = new.removeprefix(head.rpartition("\n")[2])
+    for _ in range(tail.count("\n")):
+        new = re.sub(r"\n[^\S\n]*\Z", "", new)
+    return Wanted(old, new.removesuffix(tail.partition("\n")[0]))
 
 
 def _unnumbered(wanted: Wanted) -> Wanted | None:
@@ -362,5 +367,5 @@ def _unnumbered(wanted: Wanted) -> Wanted | None:
     return Wanted(old, wanted.new if new is None else new)
 
 
-BLOCK_ANCHOR = AnchorReplacer("block-anchor", 0.3, numbered=False)
-CONTEXT_AWARE = AnchorReplacer("context-aware", 0.5, numbered=True)
+BLOCK_ANCHOR = AnchorReplacer("block-anchor", 0.3, forgiving=False)
+CONTEXT_AWARE = AnchorReplacer("context-aware", 0.5, forgiving=True)

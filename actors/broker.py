@@ -1,0 +1,258 @@
+"""The spawn broker: caps, rights, isolation and background results of sub-agents (flow "spawn_subagent", SUB-05, 06, 09, 18)."""
+
+import asyncio
+import difflib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from ..agents.specs import effective
+from ..agents.transcript import TranscriptLine
+from ..core.agent import AgentReport, AgentSpec, AgentStatus, AgentTask, Budget, SpawnRequest
+from ..core.chat import Message, Role, SystemMessage
+from ..core.errors import ErrorKind, OpenDevError
+from ..core.events import Event, LeaseEnded, LeaseGranted
+from ..core.ids import new_id
+from ..core.lease import Lease
+from ..core.mail import Result
+from ..core.ports import LeaseDesk
+from ..store.atomic import JsonlLog
+from .inbox import Inbox
+from .sides import HubPorts, HubSettings
+from .state import fanout
+from .state.fanout import Caps, Ended, Fanout, Grant, Refusal, Wish
+
+TURN_S = 0.03  # calls of one turn arrive within one mail window
+CHILD_TIMEOUT_S = 1800.0
+TIERS = ("haiku", "sonnet", "opus")
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerPorts:
+    """What the broker needs of the hub: run a task (with the word whether others run beside it), look a living agent up."""
+
+    run: Callable[[AgentTask, bool], Awaitable[AgentReport]]
+    task_of: Callable[[str], AgentTask | None]
+    emit: Callable[[Event], None]
+
+
+class Broker:
+    """Every refusal is an ``OpenDevError`` whose sentence the asking agent reads; there is no silent fall-back."""
+
+    def __init__(self, settings: HubSettings, ports: HubPorts, hub: BrokerPorts) -> None:
+        self._settings, self._ports, self._hub = settings, ports, hub
+        caps = Caps(depth=settings.max_depth, total=settings.max_total, children=settings.max_children)
+        self._fanout = Fanout(caps)
+        self._inbox = Inbox(ports.run_dir / "reports.jsonl")
+        self._background: dict[str, asyncio.Task[AgentReport]] = {}
+        self._parents: dict[str, str] = {}
+        self._leases: dict[str, Lease] = {}
+        self._asking: dict[str, int] = {}
+
+    async def spawn(self, parent_id: str, request: SpawnRequest) -> Result:
+        """Run a sub-agent to its report, or start it in the background. Raises ``OpenDevError`` when it may not start."""
+        parent = self._hub.task_of(parent_id)
+        if parent is None:
+            raise OpenDevError(ErrorKind.DENIED, f"Agent {parent_id} has ended and cannot start others.")
+        earlier = await self._earlier(parent_id, request.resume) if request.resume else None
+        spec = self._spec(parent, request.agent or (earlier.agent if earlier else ""))
+        child_id = request.resume or new_id()
+        if spec.writes:
+            self._desk()
+        depth = self._admit(parent, child_id)
+        self._asking[parent_id] = self._asking.get(parent_id, 0) + 1
+        try:
+            history = await asyncio.to_thread(history_of, earlier.transcript) if earlier else ()
+            task = self._task(parent, spec, request, child_id, depth, history)
+            work = asyncio.get_running_loop().create_task(self._run(task))
+        except BaseException:
+            self._close(parent_id, child_id)
+            raise
+        work.add_done_callback(lambda _: self._close(parent_id, child_id))
+        self._parents[child_id] = parent_id
+        if request.background:
+            self._background[child_id] = work
+            return Result(running=child_id)
+        try:
+            return Result(report=await work)
+        except asyncio.CancelledError:
+            work.cancel()
+            await asyncio.wait({work})
+            raise
+
+    async def collect(self, parent_id: str, agent_id: str, wait_s: float) -> Result:
+        """The report of a background sub-agent of this parent, or the word that it still runs."""
+        if self._parents.get(agent_id, parent_id) != parent_id:
+            raise OpenDevError(ErrorKind.DENIED, f"{agent_id} is not a sub-agent of yours.")
+        work = self._background.get(agent_id)
+        if work is not None:
+            await asyncio.wait({work}, timeout=max(0.0, wait_s))
+            if not work.done():
+                return Result(running=agent_id)
+            del self._background[agent_id]
+        report = self._inbox.find(agent_id)
+        if report is None:
+            raise OpenDevError(
+                ErrorKind.NOT_FOUND, f"No sub-agent has the id {agent_id}.", "Use the id that spawn gave."
+            )
+        await asyncio.to_thread(self._inbox.collected, agent_id)
+        return Result(report=report)
+
+    def waiting(self) -> tuple[AgentReport, ...]:
+        """Reports that no agent has collected."""
+        return self._inbox.waiting()
+
+    async def close(self) -> None:
+        """End what runs in the background."""
+        for work in self._background.values():
+            work.cancel()
+        if self._background:
+            await asyncio.wait(self._background.values())
+
+    async def _earlier(self, parent_id: str, agent_id: str) -> AgentReport:
+        if self._hub.task_of(agent_id) is not None:
+            raise OpenDevError(
+                ErrorKind.DENIED, f"{agent_id} still runs.", "Wait for its report before resuming it."
+            )
+        report = self._inbox.find(agent_id)
+        if report is None or self._parents.get(agent_id, parent_id) != parent_id:
+            raise OpenDevError(ErrorKind.NOT_FOUND, f"You have no earlier sub-agent with the id {agent_id}.")
+        return report
+
+    def _spec(self, parent: AgentTask, name: str) -> AgentSpec:
+        spec = self._ports.specs.get(name)
+        if spec is None:
+            near = difflib.get_close_matches(name, self._ports.specs, n=3, cutoff=0.4)
+            known = ", ".join(near or sorted(self._ports.specs))
+            raise OpenDevError(
+                ErrorKind.NOT_FOUND, f"There is no agent type {name!r}.", f"Use one of: {known}."
+            )
+        return effective(parent.spec, spec)
+
+    def _admit(self, parent: AgentTask, child_id: str) -> int:
+        may = parent.spec.tools is None or "spawn_subagent" in parent.spec.tools
+        self._fanout, (decision,) = fanout.step(self._fanout, Wish(parent.id, parent.depth, child_id, may))
+        match decision:
+            case Grant(_, depth):
+                return depth
+            case Refusal(_, cap, why):
+                raise OpenDevError(ErrorKind.DENIED, f"The sub-agent was not started ({cap}).", why)
+
+    def _close(self, parent_id: str, child_id: str) -> None:
+        self._fanout, _ = fanout.step(self._fanout, Ended(child_id))
+        self._asking[parent_id] = self._asking.get(parent_id, 1) - 1
+        if not self._asking[parent_id]:
+            del self._asking[parent_id]
+
+    def _task(
+        self,
+        parent: AgentTask,
+        spec: AgentSpec,
+        request: SpawnRequest,
+        id: str,
+        depth: int,
+        history: tuple[Message, ...],
+    ) -> AgentTask:
+        budget = parent.budget.model_copy(
+            update={"max_iterations": None, "timeout_s": parent.budget.timeout_s or CHILD_TIMEOUT_S}
+        )
+        return AgentTask(
+            id=id,
+            run_id=parent.run_id,
+            spec=spec,
+            prompt=request.prompt,
+            root=parent.root,
+            parent=parent.id,
+            depth=depth,
+            scope=parent.scope,
+            mode=parent.mode,
+            approve=parent.approve,
+            models=self._models(parent, spec, request.model),
+            budget=Budget.model_validate(budget),
+            scopes=parent.scopes,
+            history=history,
+            env=parent.env,
+        )
+
+    def _models(self, parent: AgentTask, spec: AgentSpec, wanted: str) -> dict[Role, str]:
+        name = wanted or spec.model
+        model = self._settings.tiers.get(name, "" if name in TIERS else name)
+        return {**parent.models, Role.ACTION: model} if model else parent.models
+
+    async def _run(self, task: AgentTask) -> AgentReport:
+        await asyncio.sleep(TURN_S if self._settings.runtime == "auto" else 0)
+        parallel = self._asking.get(task.parent, 0) > 1
+        try:
+            if task.spec.writes:
+                report = await self._in_lease(task, parallel)
+            else:
+                report = await self._hub.run(task, parallel)
+        except OpenDevError as error:
+            report = AgentReport(id=task.id, agent=task.spec.name, status=AgentStatus.INFRA, error=error.info)
+        await asyncio.to_thread(self._inbox.file, report)
+        return report
+
+    async def _in_lease(self, task: AgentTask, parallel: bool) -> AgentReport:
+        desk = self._desk()
+        above = self._leases.get(task.parent)
+        base = await desk.commit(above, "Work in progress, before a sub-agent started") if above else ""
+        lease = await desk.lease(write=True, task=task.id, run_id=task.run_id, base=base)
+        self._leases[task.id] = lease
+        self._hub.emit(LeaseGranted(agent=task.id, lease=lease))
+        try:
+            report = await self._hub.run(task.model_copy(update={"root": lease.path}), parallel)
+            return await self._settled(lease, report)
+        except asyncio.CancelledError:
+            await self._end_lease(lease, "the agent was cancelled")
+            raise
+        finally:
+            self._leases.pop(task.id, None)
+
+    def _desk(self) -> LeaseDesk:
+        if self._ports.desk is None:
+            raise OpenDevError(
+                ErrorKind.GIT,
+                "An agent that may write needs a worktree of its own, but this folder is no git repository.",
+                "Run `git init` and commit, or use a read-only agent.",
+            )
+        return self._ports.desk
+
+    async def _settled(self, lease: Lease, report: AgentReport) -> AgentReport:
+        """Commit what a finished writer left; a lost or cancelled one's work is saved under a rescue ref instead."""
+        desk = self._desk()
+        files = await desk.changed(lease)
+        if report.status in (AgentStatus.INFRA, AgentStatus.CANCELLED, AgentStatus.TIMEOUT):
+            saved = await self._end_lease(lease, f"the agent ended as {report.status}")
+            return report.model_copy(update={"files_changed": files, "branch": saved if files else ""})
+        title = next(iter(report.text.strip().splitlines()), "") or f"Work of {report.agent}"
+        commit = await desk.commit(lease, title[:72])
+        detail = await desk.release(lease)
+        self._hub.emit(LeaseEnded(lease_id=lease.id, how="released", detail=detail))
+        kept = commit != lease.base
+        update = {
+            "files_changed": files,
+            "branch": lease.branch if kept else "",
+            "commit": commit if kept else "",
+        }
+        return report.model_copy(update=update)
+
+    async def _end_lease(self, lease: Lease, reason: str) -> str:
+        saved = await self._desk().quarantine(lease, reason)
+        self._hub.emit(LeaseEnded(lease_id=lease.id, how="quarantined", detail=f"{reason}; saved as {saved}"))
+        return saved
+
+
+def history_of(transcript: str) -> tuple[Message, ...]:
+    """The messages of a transcript, without system prompts. Raises ``OpenDevError`` (not_found) when there is none."""
+    path = Path(transcript)
+    if not transcript or not path.is_file():
+        raise OpenDevError(ErrorKind.NOT_FOUND, "The agent's transcript is gone, so it cannot be resumed.")
+    found: list[Message] = []
+    for line in JsonlLog(path).read():
+        try:
+            found.append(TranscriptLine.model_validate_json(line).message)
+        except ValidationError:
+            continue
+    return tuple(m for m in found if not isinstance(m, SystemMessage))

@@ -1,0 +1,351 @@
+"""The hub: the one place in the driver where agents are run, watched and ended, and where all mail and events pass (ACT-04)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+from ..core.agent import AgentReport, AgentStatus, AgentTask
+from ..core.chat import Usage
+from ..core.errors import ErrorInfo, ErrorKind, OpenDevError
+from ..core.events import AgentFinished, Cost, Event, Notice
+from ..core.mail import (
+    Answer,
+    AskApproval,
+    AskUser,
+    Body,
+    Cancel,
+    CollectOutput,
+    Compact,
+    CostReport,
+    Down,
+    Envelope,
+    Failed,
+    ModelAnswer,
+    ModelCall,
+    Ok,
+    PeerMessage,
+    Progress,
+    Result,
+    Spawn,
+)
+from ..core.ops import AnswerApproval, AnswerQuestion, Interrupt, Op, Prompt
+from ..core.ports import Ref
+from ..core.ticket import AgentCounts
+from ..tools.shell.reap import HAS_PROC, kill_marked
+from . import ray_session
+from .asks import AskDesk
+from .broker import Broker, BrokerPorts
+from .eventlog import EventLog
+from .janitor_pipe import Janitor
+from .permits import Permits
+from .postroom import Postroom, agent_of
+from .runs import Live, RunPorts, failure, verdict, work
+from .sides import HubPorts, HubSettings, Sides
+from .state import supervision
+from .state.supervision import Bury, HostDown, Over, Placed, Started, Stop, StopAsked, Tree
+from .worker import AGENT_MARK, RUN_MARK
+
+COOPERATE_S = 0.25  # how long a flagged agent may end by itself before its call is cancelled
+DEAD_S = 10.0
+PROMPTS = 100
+
+
+class Hub:
+    """One run's hub, in both runtimes. Its folder gets ``events.jsonl`` (numbered), ``mail.jsonl`` (audit) and
+    ``reports.jsonl`` (results of sub-agents)."""
+
+    def __init__(self, settings: HubSettings, ports: HubPorts) -> None:
+        self._settings, self._ports = settings, ports
+        folder, run, clock = ports.run_dir, settings.run_id, ports.clock
+        self._events = EventLog(folder / "events.jsonl", run_id=run, clock=clock)
+        self._asks = AskDesk(emit=self.emit, clock=clock, timeout_s=settings.approval_timeout_s)
+        self._permits = Permits(settings.max_concurrent)
+        self._postroom = Postroom(
+            path=folder / "mail.jsonl", session=run, clock=clock, take=self._take, reply=self._reply
+        )
+        self._broker = Broker(settings, ports, BrokerPorts(self._run, self._task_of, self.emit))
+        self._janitor = Janitor()
+        self._sides = Sides(
+            settings,
+            ports,
+            self._postroom,
+            emit=self.emit,
+            on_down=self._host_down,
+            on_session=self._janitor.remove_on_exit,
+        )
+        self._tree = Tree()
+        self._live: dict[str, Live] = {}
+        self._prompts: asyncio.Queue[str] = asyncio.Queue(PROMPTS)
+        self._total, self._calls, self._spawned = Usage(), 0, 0
+        self._pids: dict[int, None] = {}
+        self._janitor_up = self._stopped = False
+
+    @property
+    def model(self) -> Ref:
+        """The run's model service (``open_scope``, ``totals``)."""
+        return self._sides.model
+
+    @property
+    def counts(self) -> AgentCounts:
+        """Agents started, at work at once, and the processes they ran in."""
+        return AgentCounts(spawned=self._spawned, peak=self._permits.peak, pids=tuple(self._pids))
+
+    @property
+    def total(self) -> tuple[Usage, int]:
+        """What the run has cost so far, and in how many model calls."""
+        return self._total, self._calls
+
+    async def start(self) -> None:
+        """Start the janitor, the logs and the runtime that was asked for. Raises ``OpenDevError`` (infra)."""
+        await asyncio.to_thread(self._ports.run_dir.mkdir, mode=0o700, parents=True, exist_ok=True)
+        await self._events.start()
+        if HAS_PROC:
+            marker = {RUN_MARK: self._settings.run_id}
+            await asyncio.to_thread(self._janitor.start, marker, ray_session.base_dir())
+            self._janitor_up = True
+        await self._sides.start()
+
+    async def stop(self) -> None:
+        """End all agents, actors and marked processes; close the logs. Idempotent."""
+        if self._stopped:
+            return
+        self._stopped = True
+        self._asks.close()
+        for node in self._tree.nodes:
+            if not node.parent:
+                await self.cancel(node.agent, "the run is being stopped")
+        await self._broker.close()
+        await self._sides.close()
+        await self._reap({RUN_MARK: self._settings.run_id})
+        await self._postroom.close()
+        await self._events.close()
+        if self._janitor_up:
+            await asyncio.to_thread(self._janitor.close, clean=True)
+
+    async def ensure_ray(self) -> bool:
+        """Start Ray now. False when it cannot be had; agents then run in this process and a notice says why."""
+        return await self._sides.ensure_ray()
+
+    async def run_agent(self, task: AgentTask) -> AgentReport:
+        """Run one agent to its end. Whatever happens is a report; only cancellation of the caller is raised."""
+        return await self._run(task, parallel=True)
+
+    async def cancel(self, agent_id: str, reason: str) -> None:
+        """Stop an agent with its descendants; returns when they and their process groups are dead."""
+        subtree = self._tree.subtree(agent_id)
+        self._tree, commands = supervision.step(self._tree, StopAsked(agent_id, reason))
+        await self._carry_out(commands)
+        waits = [self._live[n.agent].done.wait() for n in subtree if n.agent in self._live]
+        if waits:
+            async with asyncio.timeout(DEAD_S):
+                await asyncio.gather(*waits)
+
+    async def deliver(self, agent_id: str, text: str) -> bool:
+        """Give a running agent a message for its next turn. False when it does not run or its inbox is full."""
+        live = self._live.get(agent_id)
+        if live is None or live.host is None:
+            return False
+        try:
+            return bool(await live.host.ref.ask("deliver", agent_id, text))
+        except OpenDevError:
+            return False
+
+    async def next_prompt(self) -> str:
+        """The next prompt that no running main agent could take."""
+        return await self._prompts.get()
+
+    def emit(self, event: Event) -> None:
+        """Number, store and show an event; never blocks, never raises."""
+        self._events.emit(event)
+
+    def subscribe(self, after_seq: int = 0) -> AsyncIterator[Event]:
+        """A snapshot of the numbered events after ``after_seq``, then the live tail, until ``stop``."""
+        return self._events.subscribe(after_seq)
+
+    def attach(self) -> Callable[[], None]:
+        """An interface that can answer questions is there; call the result when it leaves. With none attached every
+        question is answered "nobody" at once."""
+        return self._asks.attach()
+
+    async def submit(self, op: Op) -> None:
+        """Do what an interface asks. Raises ``OpenDevError`` (usage) for an answer that does not count."""
+        match op:
+            case Prompt(text=text):
+                main = next((n.agent for n in self._tree.nodes if not n.parent), "")
+                if not main or not await self.deliver(main, text):
+                    await self._prompts.put(text)
+            case Interrupt(agent_id=agent):
+                wanted = [agent] if agent else [n.agent for n in self._tree.nodes if not n.parent]
+                for one in wanted:
+                    for node in self._tree.subtree(one):
+                        self._asks.abandon(node.agent)  # an open question goes first (LOOP-18)
+                await asyncio.gather(*(self.cancel(one, "interrupted by the user") for one in wanted))
+            case AnswerApproval(request_id=id, answer=answer):
+                self._asks.answer(id, answer)
+            case AnswerQuestion(request_id=id, texts=texts):
+                self._asks.answer(id, texts)
+
+    def uncollected(self) -> tuple[AgentReport, ...]:
+        """Reports of sub-agents that no agent has collected, also those of an earlier process of this run."""
+        return self._broker.waiting()
+
+    async def _run(self, task: AgentTask, parallel: bool) -> AgentReport:
+        if task.id in self._live or self._stopped:
+            return failure(
+                task, ErrorKind.INTERNAL, f"Agent {task.id} runs already, or the run is being stopped."
+            )
+        live = self._live[task.id] = Live(task, parallel=parallel, since=self._ports.clock.monotonic())
+        self._tree, _ = supervision.step(self._tree, Started(task.id, task.parent))
+        self._spawned += 1
+        ports = RunPorts(self._permits, self._sides, self.emit, self._placed)
+        live.call = asyncio.get_running_loop().create_task(work(live, ports))
+        try:
+            await asyncio.wait({live.call})
+        except asyncio.CancelledError:
+            live.stopping = live.stopping or "its caller went away"
+            await self._stop_one(Stop(task.id, live.stopping))
+            raise
+        finally:
+            await self._end(live)
+        report = verdict(live, self._ports.clock)
+        error = report.error
+        self.emit(
+            AgentFinished(
+                agent=task.id,
+                name=task.spec.name,
+                status=report.status,
+                turns=report.turns,
+                usage=report.usage,
+                error=error,
+            )
+        )
+        return report
+
+    async def _end(self, live: Live) -> None:
+        """Give everything back: descendants, questions, permit, host, and the processes it left running."""
+        task = live.task
+        self._tree, commands = supervision.step(self._tree, Over(task.id))
+        await self._carry_out(commands)
+        self._asks.abandon(task.id)
+        self._permits.end(task.id)
+        if live.host is not None and live.pool is not None:
+            live.pool.release(live.host, task.id)
+            if live.broken and live.host.agents == set():
+                await live.pool.discard(live.host)
+        if (
+            live.broken or not task.stream
+        ):  # what the foreground agent started on purpose may serve its next turn
+            await self._reap({RUN_MARK: self._settings.run_id, AGENT_MARK: task.id})
+        self._postroom.forget(task.id)
+        del self._live[task.id]
+        live.done.set()
+
+    async def _carry_out(self, commands: tuple[supervision.Command, ...]) -> None:
+        for command in commands:
+            match command:
+                case Stop():
+                    await self._stop_one(command)
+                case Bury(agent, reason):
+                    if (live := self._live.get(agent)) is not None:
+                        live.died = reason
+                        self._asks.abandon(agent)
+                        if live.call is not None:
+                            live.call.cancel()
+
+    async def _stop_one(self, stop: Stop) -> None:
+        """The flag first, then the call, then its processes; partial work stays where it is."""
+        live = self._live.get(stop.agent)
+        if live is None or live.call is None:
+            return
+        live.stopping = stop.reason
+        if live.host is not None and not live.call.done():
+            await self._flag(live, stop.reason)
+            await asyncio.wait({live.call}, timeout=COOPERATE_S)
+        if not live.call.done():
+            live.broken = True
+            live.call.cancel()
+        await self._reap({RUN_MARK: self._settings.run_id, AGENT_MARK: stop.agent})
+        await asyncio.wait({live.call})
+
+    async def _flag(self, live: Live, reason: str) -> None:
+        try:
+            async with asyncio.timeout(COOPERATE_S):
+                if live.host is not None:
+                    await live.host.ref.ask("cancel", live.task.id, reason)
+        except (OpenDevError, TimeoutError):
+            return
+
+    async def _reap(self, marker: dict[str, str]) -> None:
+        if not HAS_PROC:
+            return
+        try:
+            await kill_marked(marker)
+        except OpenDevError as error:
+            self.emit(Notice(level="error", text=error.info.sentence()))
+
+    async def _host_down(self, down: Down) -> None:
+        self._tree, commands = supervision.step(self._tree, HostDown(down.name, down.reason))
+        await self._carry_out(commands)
+
+    def _placed(self, live: Live) -> None:
+        if live.host is not None:
+            self._tree, _ = supervision.step(self._tree, Placed(live.task.id, live.host.ref.name))
+            self._pids[live.host.pid] = None
+
+    def _task_of(self, agent_id: str) -> AgentTask | None:
+        live = self._live.get(agent_id)
+        return live.task if live else None
+
+    async def _take(self, envelope: Envelope) -> None:
+        agent, body = agent_of(envelope.sender), envelope.body
+        if isinstance(body, Progress):
+            self.emit(body.event.model_copy(update={"agent": agent}))
+        elif isinstance(body, CostReport):
+            self._total, self._calls = self._total + body.usage, self._calls + 1
+            self.emit(Cost(agent=agent, total=self._total, calls=self._calls))
+
+    async def _reply(self, envelope: Envelope) -> Body:
+        agent, body = agent_of(envelope.sender), envelope.body
+        match body:
+            case Spawn(request=request):
+                if request.background:
+                    return await self._broker.spawn(agent, request)
+                async with self._permits.lent(agent):
+                    return await self._broker.spawn(agent, request)
+            case CollectOutput(agent_id=child, wait_s=wait_s):
+                async with self._permits.lent(agent):
+                    return await self._broker.collect(agent, child, wait_s)
+            case AskApproval(request=request):
+                return Answer(approval=await self._asks.approve(agent, request))
+            case AskUser(questions=questions):
+                return Answer(texts=await self._asks.question(agent, questions))
+            case ModelCall(request=request):
+                return ModelAnswer(reply=await self.model.ask("complete", request))
+            case Compact():
+                return await self._sides.compact(body)
+            case _:
+                return await self._reply_rest(agent, envelope)
+
+    async def _reply_rest(self, agent: str, envelope: Envelope) -> Body:
+        match envelope.body:
+            case Result(report=report):
+                if report is not None and (live := self._live.get(agent)) is not None:
+                    live.early = report
+                return Ok()
+            case Cancel(agent_id=child, reason=reason):
+                if child == agent or child not in {n.agent for n in self._tree.subtree(agent)}:
+                    return _failed(ErrorKind.DENIED, f"{child} is not a sub-agent of yours.")
+                await self.cancel(child, reason)
+                return Ok()
+            case PeerMessage(text=text):
+                if await self.deliver(envelope.to, text):
+                    return Ok()
+                return _failed(ErrorKind.NOT_FOUND, f"{envelope.to} does not run, or takes no messages now.")
+            case _:
+                return _failed(
+                    ErrorKind.INTERNAL, f"The hub does not answer letters of kind {envelope.body.kind}."
+                )
+
+
+def _failed(kind: ErrorKind, message: str) -> Failed:
+    return Failed(error=ErrorInfo(kind=kind, message=message))

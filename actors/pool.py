@@ -1,0 +1,150 @@
+"""Worker hosts: warm ones are adopted in milliseconds; writers have one each, read-only agents share at the cap (rule 12)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..core.errors import OpenDevError
+from ..core.mail import Down
+from ..core.ports import Ref, Runtime
+
+IDLE_S = 60.0
+
+
+@dataclass(eq=False, slots=True)
+class Host:
+    """One worker. ``exclusive`` while a writer or a main agent has it."""
+
+    ref: Ref
+    pid: int
+    agents: set[str] = field(default_factory=set[str])
+    exclusive: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPlan:
+    """``worker``: import path and constructor arguments; at most ``cap`` hosts, ``warm`` of them kept idle."""
+
+    worker: str
+    args: tuple[Any, ...]
+    cap: int
+    warm: int = 0
+
+
+class HostPool:
+    """Starts, lends and ends hosts of one runtime. ``on_down`` hears of a host that died, with its agents."""
+
+    def __init__(self, runtime: Runtime, plan: PoolPlan, on_down: Callable[[Down], Awaitable[None]]) -> None:
+        self._runtime, self._plan, self._on_down = runtime, plan, on_down
+        self._hosts: list[Host] = []
+        self._starting = 0
+        self._count = 0
+        self._news = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._warm = 0
+        self._closed = False
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Process ids of the living hosts."""
+        return tuple(h.pid for h in self._hosts)
+
+    def warm(self) -> None:
+        """Keep the plan's number of idle hosts from now on, started in the background."""
+        self._warm = self._plan.warm
+        self._refill()
+
+    async def acquire(self, agent: str, *, exclusive: bool) -> Host:
+        """A host for the agent: an idle one, else a new one below the cap, else the least loaded that may be shared.
+
+        At the cap a writer shares as a last resort: waiting could block a parent for ever, and its worktree is its own.
+        Raises ``OpenDevError`` (infra) when no host can be started.
+        """
+        while True:
+            host = next((h for h in self._hosts if not h.agents), None)
+            if host is None and len(self._hosts) + self._starting < self._plan.cap:
+                host = await self._start(reserve=agent)
+            if host is None and (self._hosts or not self._starting):
+                host = self._least_loaded()
+            if host is not None:
+                host.agents.add(agent)
+                host.exclusive = exclusive
+                self._refill()
+                return host
+            self._news.clear()
+            await self._news.wait()
+
+    def release(self, host: Host, agent: str) -> None:
+        """The agent is done; an idle host is kept for the next one, for 60 s beyond the warm ones."""
+        host.agents.discard(agent)
+        if not host.agents:
+            host.exclusive = False
+            asyncio.get_running_loop().call_later(IDLE_S, self._expire, host)
+        self._news.set()
+
+    async def discard(self, host: Host) -> None:
+        """End a host that cannot be trusted any more."""
+        if host in self._hosts:
+            self._hosts.remove(host)
+        await self._runtime.kill(host.ref)
+        self._news.set()
+
+    async def close(self) -> None:
+        """End all hosts."""
+        self._closed = True
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(self.discard(h) for h in tuple(self._hosts)))
+
+    def _least_loaded(self) -> Host | None:
+        shared = [h for h in self._hosts if not h.exclusive] or self._hosts
+        return min(shared, key=lambda h: len(h.agents), default=None)
+
+    async def _start(self, reserve: str = "") -> Host:
+        self._starting += 1
+        self._count += 1
+        ref: Ref | None = None
+        try:
+            ref = await self._runtime.spawn(self._plan.worker, *self._plan.args, name=f"host-{self._count}")
+            pid = int((await ref.ask("ping"))["pid"])
+        except BaseException:
+            if ref is not None:
+                await self._runtime.kill(ref)
+            raise
+        finally:
+            self._starting -= 1
+            self._news.set()
+        host = Host(ref, pid, {reserve} if reserve else set())
+        self._hosts.append(host)
+        self._runtime.watch(ref, lambda down: self._died(host, down))
+        return host
+
+    async def _died(self, host: Host, down: Down) -> None:
+        if host in self._hosts:
+            self._hosts.remove(host)
+        self._news.set()
+        await self._on_down(down.model_copy(update={"agents": tuple(sorted(host.agents))}))
+
+    def _refill(self) -> None:
+        idle = sum(1 for h in self._hosts if not h.agents) + self._starting
+        room = self._plan.cap - len(self._hosts) - self._starting
+        for _ in range(min(self._warm - idle, room)):
+            self._background(self._start_quietly())
+
+    async def _start_quietly(self) -> None:
+        try:
+            await self._start()
+        except OpenDevError:
+            self._warm = 0  # whoever needs a host next hears why
+
+    def _expire(self, host: Host) -> None:
+        idle = [h for h in self._hosts if not h.agents]
+        if host in idle and len(idle) > self._warm and not self._closed:
+            self._background(self.discard(host))
+
+    def _background(self, work: Any) -> None:
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

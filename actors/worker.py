@@ -1,0 +1,110 @@
+"""A worker hosts agents: builds each one from its task by the agents' factory, runs it, and passes cancels and messages on."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from ..agents.settings import AgentPorts, AgentSettings
+from ..core.agent import AgentTask
+from ..core.clock import SystemClock
+from ..core.errors import ErrorKind, OpenDevError
+from ..core.interrupt import InterruptToken
+from ..core.model import Frozen
+from ..core.ports import Ref
+from .outbox import WINDOW_S, Outbox
+from .postroom import sender_of
+from .uplink import Uplink
+
+RUN_MARK, AGENT_MARK = (
+    "OPENDEV_RUN",
+    "OPENDEV_AGENT",
+)  # in the environment of every child, so that it can be reaped
+
+
+class WorkerSettings(Frozen):
+    """What every worker of a run gets; plain data. ``child_env`` holds no keys; ``home`` keeps transcripts and logs."""
+
+    run_id: str
+    home: str
+    child_env: dict[str, str] = {}
+    agent: AgentSettings = AgentSettings()
+    window_s: float = WINDOW_S  # 0 in process: nothing is saved by waiting there
+
+
+class Worker:
+    """``post`` is the hub's mail (the mailbox actor under Ray), ``model`` the model service if one runs beside."""
+
+    def __init__(self, settings: dict[str, Any], post: Ref, model: Ref | None = None) -> None:
+        self._settings = WorkerSettings.model_validate(settings)
+        self._post, self._model = post, model
+        self._clock = SystemClock()
+        self._running: dict[str, tuple[Any, InterruptToken]] = {}
+
+    async def ping(self) -> dict[str, Any]:
+        """Its process, and the agents that live here."""
+        return {"pid": os.getpid(), "agents": sorted(self._running)}
+
+    async def run(self, task_json: str) -> str:
+        """Run one ``AgentTask`` to its end; its ``AgentReport`` as JSON. Raises ``OpenDevError``."""
+        from ..agents.factory import AgentFactory  # heavy: a warm host imports it at its first task
+        from ..tools.lsp.symbols import LspSymbols
+
+        task = AgentTask.model_validate_json(task_json)
+        if task.id in self._running:
+            raise OpenDevError(ErrorKind.INTERNAL, f"Agent {task.id} runs in this host already.")
+        token = InterruptToken()
+        uplink = self._uplink(task)
+        home = Path(self._settings.home)
+        marks = {RUN_MARK: self._settings.run_id, AGENT_MARK: task.id}
+        env = {**self._settings.child_env, **marks}
+        symbols = LspSymbols(env=env, cache_dir=home / "cache", path=env.get("PATH", os.defpath))
+        ports = self._ports(task, uplink, symbols, marks)
+        agent = AgentFactory(settings=self._settings.agent, ports=ports).agent_for(task)
+        self._running[task.id] = (agent, token)
+        try:
+            report = await agent.run(task, token)
+        finally:
+            del self._running[task.id]
+            await symbols.close()
+        report = report.model_copy(update={"pid": os.getpid()})
+        await uplink.finish(report)
+        return report.to_json()
+
+    async def cancel(self, agent_id: str, reason: str) -> bool:
+        """Set the agent's interrupt token; it stops at its next boundary. False when it does not run here."""
+        found = self._running.get(agent_id)
+        return found is not None and (found[1].set(reason) or True)
+
+    async def deliver(self, agent_id: str, text: str) -> bool:
+        """Give the agent a message for its next turn. False when it does not run here or its inbox is full."""
+        found = self._running.get(agent_id)
+        return found is not None and bool(found[0].inject(text))
+
+    def _uplink(self, task: AgentTask) -> Uplink:
+        outbox = Outbox(
+            post=self._post,
+            sender=sender_of(task.id),
+            session=task.run_id,
+            clock=self._clock,
+            window_s=self._settings.window_s,
+        )
+        models = {**self._settings.agent.models, **task.models}
+        return Uplink(outbox, model=self._model, models=models, scopes=task.scopes)
+
+    def _ports(self, task: AgentTask, uplink: Uplink, symbols: Any, marks: dict[str, str]) -> AgentPorts:
+        from ..tools.shell.process import ProcessShell
+
+        home = Path(self._settings.home)
+        shell = ProcessShell(log_dir=home / "runs" / task.run_id / "commands" / task.id, marker=marks)
+        return AgentPorts(
+            model=uplink,
+            shell=shell,
+            ask=uplink,
+            spawner=uplink,
+            symbols=symbols,
+            emit=uplink,
+            clock=self._clock,
+            child_env=self._settings.child_env,
+            home=home,
+            compact=uplink,
+        )

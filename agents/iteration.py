@@ -1,0 +1,145 @@
+"""Everything one run of the loop knows: the conversation, the guards, the counters (LOOP-01)."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from ..context.compaction import Compaction
+from ..context.messages import ValidatedMessageList
+from ..core.agent import AgentStatus, AgentTask
+from ..core.chat import (
+    FinishReason,
+    ModelFailed,
+    ModelReply,
+    ModelRequest,
+    SystemMessage,
+    ToolCall,
+    ToolSchema,
+    Usage,
+    UserMessage,
+)
+from ..core.clock import iso
+from ..core.errors import ErrorInfo, ErrorKind
+from ..core.events import Event
+from ..core.interrupt import InterruptToken
+from ..core.tool import AgentMemo, TodoState
+from ..tools.dispatch import Dispatcher
+from .doomloop import DoomLoop
+from .inbox import Inbox
+from .recovery import Recovery
+from .settings import AgentPorts, AgentSettings
+from .transcript import Transcript
+from .verifier import Verifier
+
+_POLL_S = 0.05
+T = TypeVar("T")
+
+
+class CallModel(Protocol):
+    """One model call; ``BaseAgent.call_llm``."""
+
+    async def __call__(
+        self, request: ModelRequest, on_delta: Callable[[str], None] | None = None
+    ) -> ModelReply | ModelFailed: ...
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How the loop ends."""
+
+    status: AgentStatus
+    text: str = ""
+    error: ErrorInfo | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class IterationContext:
+    """The state of one run. Stages read and change it; it never leaves the process."""
+
+    task: AgentTask
+    settings: AgentSettings
+    ports: AgentPorts
+    token: InterruptToken
+    inbox: Inbox
+    call_llm: CallModel
+    model: str
+    cap: int
+    system: SystemMessage
+    tools: tuple[ToolSchema, ...]
+    dispatcher: Dispatcher
+    messages: ValidatedMessageList
+    transcript: Transcript
+    compaction: Compaction
+    memo: AgentMemo
+    doom: DoomLoop
+    recovery: Recovery
+    verifier: Verifier
+    iteration: int = 0
+    nudges: Counter[str] = field(default_factory=Counter[str])
+    usage: Usage = field(default_factory=Usage)
+    model_calls: int = 0
+    calls: tuple[ToolCall, ...] = ()  # of the present answer
+    finish: FinishReason = FinishReason.STOP
+    text: str = ""  # what the present answer says
+    said: str = ""  # the last words that were not blank, partial ones included
+    cut: list[str] = field(default_factory=list[str])  # pieces of an answer that was cut off
+    unanswered: ErrorInfo | None = None  # an approval nobody gave, and nothing else was done since
+    end: End | None = None
+
+    async def flush(self) -> None:
+        """Make the conversation durable. Raises ``OpenDevError`` (infra)."""
+        await self.transcript.flush()
+
+    def emit(self, event: Event) -> None:
+        """Send an event, stamped with run, agent and time."""
+        stamp = {"run": self.task.run_id, "agent": self.task.id, "at": iso(self.ports.clock.now())}
+        self.ports.emit(event.model_copy(update=stamp))
+
+    def drain(self) -> None:
+        """Move injected messages into the conversation (C-15: none is dropped)."""
+        for text in self.inbox.drain():
+            self.messages.add_user(UserMessage(content=text))
+
+    def nudge(self, name: str, cap: int) -> bool:
+        """Count a nudge; False when its cap is used up (REM-06)."""
+        if self.nudges[name] >= cap:
+            return False
+        self.nudges[name] += 1
+        return True
+
+    def open_todos(self) -> str:
+        """The open todos, one a line; empty when there are none."""
+        return "\n".join(
+            f"- [{todo.state.value}] {todo.id}: {todo.text}"
+            for todo in self.memo.todos
+            if todo.state is not TodoState.DONE
+        )
+
+    def finish_with(self, status: AgentStatus, text: str = "", error: ErrorInfo | None = None) -> None:
+        """End the loop after this stage; the last words are kept when there is no better text."""
+        self.end = End(status, text or self.said, error)
+
+    def interrupted(self) -> bool:
+        """One of the six interrupt checks (LOOP-17): ends the loop when a stop was requested."""
+        if self.token.is_set and self.end is None:
+            reason = self.token.reason or "interrupted"
+            error = ErrorInfo(kind=ErrorKind.CANCELLED, message=f"The agent was stopped: {reason}.")
+            self.finish_with(AgentStatus.CANCELLED, error=error)
+        return self.token.is_set
+
+    async def unless_interrupted(self, work: Awaitable[T]) -> T | None:
+        """The result of ``work``, or None when a stop was requested first; then ``work`` is cancelled and waited for."""
+        task = asyncio.ensure_future(work)
+        try:
+            while not task.done():
+                await asyncio.wait({task}, timeout=_POLL_S)
+                if self.token.is_set and not task.done():
+                    self.interrupted()
+                    return None
+            return task.result()
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})

@@ -1,0 +1,140 @@
+"""The one concrete agent: main agent, built-in and custom sub-agents differ only by data (AGT-05, AGT-06)."""
+
+import asyncio
+from collections.abc import Callable
+
+from ..context.composer import Composer
+from ..context.sections import PromptContext
+from ..core.agent import AgentReport, AgentStatus, AgentTask
+from ..core.approval import Mode
+from ..core.chat import ModelFailed, ModelReply, ModelRequest, SystemMessage, ToolSchema, UserMessage
+from ..core.errors import ErrorInfo, ErrorKind, OpenDevError
+from ..core.interrupt import InterruptToken
+from ..tools.registry import ToolRegistry
+from .assembly import Assembly
+from .base import BaseAgent
+from .inbox import Inbox
+from .iteration import End, IterationContext
+from .react import react
+from .report import make_report
+from .settings import AgentPorts, AgentSettings
+from .survey import survey
+
+
+class MainAgent(BaseAgent):
+    """An agent. ``allowed_tools`` None = every tool, else it is a sub-agent; the registry is already filtered by it.
+
+    ``agents_on_offer`` is the text about sub-agents that stands in the description of ``spawn_subagent`` (AGT-07).
+    """
+
+    def __init__(  # noqa: PLR0913 - the constructor of AGT-05 and AGT-06
+        self,
+        config: AgentSettings,
+        tool_registry: ToolRegistry,
+        mode: Mode = Mode.NORMAL,
+        *,
+        ports: AgentPorts,
+        allowed_tools: tuple[str, ...] | None = None,
+        agents_on_offer: str = "",
+        in_git_repo: bool = False,
+    ) -> None:
+        self.is_subagent = allowed_tools is not None
+        self._subagent_system_prompt = ""
+        self._ports = ports
+        self._agents_on_offer = agents_on_offer
+        self._in_git_repo = in_git_repo
+        self._inbox = Inbox()
+        self._system = SystemMessage(stable="")
+        self._registry = tool_registry
+        super().__init__(config, tool_registry, mode)
+
+    def adopt(self, prompt: str) -> None:
+        """Take on the role of a sub-agent (step four of AGT-10): a template's name, or the prompt itself."""
+        self._subagent_system_prompt = prompt
+        self.refresh_tools()
+
+    def build_system_prompt(self) -> str:
+        """Role and sections; names no tool that the agent lacks (TOR-06)."""
+        context = PromptContext(tools=frozenset(self._registry.names), in_git_repo=self._in_git_repo)
+        prompt = self._subagent_system_prompt or "main"
+        self._system = Composer().compose(prompt, context, subagent=self.is_subagent)
+        return self._system.stable
+
+    def build_tool_schemas(self) -> tuple[ToolSchema, ...]:
+        """The schemas of the filtered registry (SUB-02), the agent types filled into ``spawn_subagent``."""
+        return self._registry.schemas({"AGENTS": self._agents_on_offer or "none"})
+
+    async def call_llm(
+        self, request: ModelRequest, on_delta: Callable[[str], None] | None = None
+    ) -> ModelReply | ModelFailed:
+        """One model call through the port."""
+        return await self._ports.model.complete(request, on_delta)
+
+    def inject(self, text: str) -> bool:
+        """Hand the running agent a message; False when it cannot take it (full, ended, blank). Safe from any thread."""
+        return self._inbox.put(text)
+
+    def run_sync(self, task: AgentTask, token: InterruptToken) -> AgentReport:
+        """The full loop for a caller without an event loop."""
+        return asyncio.run(self.run(task, token))
+
+    async def run(self, task: AgentTask, token: InterruptToken) -> AgentReport:
+        """Work on ``task`` until the end; failures are in the report. Raises only ``CancelledError``, without a stop by ``token``."""
+        clock = self._ports.clock
+        started = clock.monotonic()
+        ctx: IterationContext | None = None
+        try:
+            if not task.spec.calls_model:
+                end = await survey(task.prompt, self._ports.ask)
+            else:
+                ctx = await self._assembly().context(task, token)
+                end = await _bounded(ctx)
+        except OpenDevError as error:
+            config = error.info.kind in (ErrorKind.CONFIG, ErrorKind.USAGE)
+            status = AgentStatus.FAILED if config else AgentStatus.INFRA
+            end = End(status, ctx.said if ctx else "", error.info)
+        if ctx is not None:
+            end = await _close(ctx, end)
+        return make_report(task, end, clock.monotonic() - started, ctx)
+
+    def _assembly(self) -> Assembly:
+        return Assembly(
+            settings=self.config,
+            ports=self._ports,
+            registry=self._registry,
+            system=self._system,
+            tools=self.tool_schemas,
+            inbox=self._inbox,
+            call_llm=self.call_llm,
+        )
+
+
+async def _bounded(ctx: IterationContext) -> End:
+    """The loop within the task's time. A cancellation that the token explains is an end like any other."""
+    limit = ctx.task.budget.timeout_s
+    timer = asyncio.timeout(limit)
+    try:
+        async with timer:
+            return await react(ctx)
+    except TimeoutError:
+        if not timer.expired():
+            raise
+        message = f"The agent did not finish within {limit:g} s."
+        return End(AgentStatus.TIMEOUT, ctx.said, ErrorInfo(kind=ErrorKind.TIMEOUT, message=message))
+    except asyncio.CancelledError:
+        if not ctx.interrupted() or ctx.end is None:
+            await _close(ctx, End(AgentStatus.CANCELLED))
+            raise
+        return ctx.end
+
+
+async def _close(ctx: IterationContext, end: End) -> End:
+    """Leave a conversation that can be resumed: every call has a result, late messages are kept, all is on disk."""
+    ctx.messages.close_open_calls()
+    for text in ctx.inbox.close():
+        ctx.messages.add_user(UserMessage(content=text))
+    try:
+        await ctx.flush()
+    except OpenDevError as error:
+        return End(AgentStatus.INFRA, end.text, end.error or error.info)
+    return end

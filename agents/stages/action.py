@@ -1,0 +1,51 @@
+"""Stage 4: the action call (LOOP-08)."""
+
+from ...core.agent import AgentStatus
+from ...core.chat import ModelFailed, ModelReply
+from ...core.errors import ErrorKind
+from ...core.events import AssistantText
+from ..calling import ask_model
+from ..iteration import IterationContext
+from .precheck import tell
+
+_ENDS = {
+    ErrorKind.BUDGET: AgentStatus.BUDGET,
+    ErrorKind.CANCELLED: AgentStatus.CANCELLED,
+    ErrorKind.CONFIG: AgentStatus.FAILED,
+    ErrorKind.USAGE: AgentStatus.FAILED,
+}
+
+
+async def action(ctx: IterationContext) -> None:
+    """Ask the model and take its answer into the conversation. A failed model ends the loop with the last words kept."""
+    ctx.drain()
+    ctx.calls, ctx.text = (), ""
+    reply = await ask_model(ctx, ctx.tools)
+    if isinstance(reply, ModelFailed):
+        await _failed(ctx, reply)
+    elif reply is not None:
+        await _take(ctx, reply)
+
+
+async def _failed(ctx: IterationContext, reply: ModelFailed) -> None:
+    if reply.error.kind is ErrorKind.CONTEXT and ctx.nudge("context_overflow", 1):
+        # The provider's window is smaller than we believed: summarise once and ask again in the same iteration.
+        state = ctx.open_todos()
+        step = await ctx.compaction.force(ctx.messages.snapshot(), ctx.system, ctx.tools, state)
+        tell(ctx, step)
+        await action(ctx)
+        return
+    ctx.finish_with(_ENDS.get(reply.error.kind, AgentStatus.INFRA), error=reply.error)
+
+
+async def _take(ctx: IterationContext, reply: ModelReply) -> None:
+    stored = ctx.messages.add_assistant(reply.message)
+    ctx.finish = reply.finish
+    if stored is None:
+        return
+    ctx.calls = stored.tool_calls
+    ctx.text = stored.content.strip()
+    await ctx.flush()
+    if ctx.text:
+        ctx.said = ctx.text
+        ctx.emit(AssistantText(text=stored.content))

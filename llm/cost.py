@@ -1,0 +1,69 @@
+"""What a call costs: prices per million tokens, counts as providers report them, and estimates where they do not (MOD-07)."""
+
+from pydantic import Field
+
+from ..core.chat import ModelRequest, Usage
+from ..core.model import Frozen
+
+CHARS_PER_TOKEN = 4  # the usual rule of thumb; only where nothing is reported
+
+
+class Price(Frozen):
+    """US dollars per million tokens. ``cached`` is for tokens read from the provider's cache, ``written`` for those put in."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    cached: float | None = Field(default=None, ge=0)
+    written: float | None = Field(default=None, ge=0)
+
+    def of(self, counts: "Counts") -> float:
+        """US dollars of ``counts``."""
+        plain = max(0, counts.input - counts.cached - counts.written)
+        cached = self.input if self.cached is None else self.cached
+        written = self.input if self.written is None else self.written
+        total = plain * self.input + counts.cached * cached + counts.written * written
+        return (total + counts.output * self.output) / 1_000_000
+
+
+class Counts(Frozen):
+    """Tokens of one call. ``input`` holds all prompt tokens, ``cached`` and ``written`` (to the cache) among them."""
+
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    written: int = 0
+    estimated: bool = False
+
+    def usage(self, price: Price | None) -> Usage:
+        """As ``Usage``; without a price the cost is 0 and the usage counts as estimated."""
+        return Usage(
+            input=self.input,
+            output=self.output,
+            cached=self.cached,
+            cost_usd=price.of(self) if price else 0.0,
+            estimated=self.estimated or price is None,
+        )
+
+
+def tokens_of(text: str) -> int:
+    """An estimate, at least 1 for any text."""
+    return -(-len(text) // CHARS_PER_TOKEN)
+
+
+def prompt_tokens(request: ModelRequest) -> int:
+    """An estimate of the prompt: messages and tool schemas as JSON, a quarter of the characters."""
+    size = sum(len(message.model_dump_json()) for message in request.messages)
+    return -(-(size + sum(len(tool.model_dump_json()) for tool in request.tools)) // CHARS_PER_TOKEN)
+
+
+def settle_counts(reported: Counts | None, request: ModelRequest, written: str) -> Counts:
+    """What was reported, with estimates for what is missing or zero (M27)."""
+    counts = reported or Counts()
+    missing_input, missing_output = counts.input == 0, counts.output == 0 and bool(written)
+    return counts.model_copy(
+        update={
+            "input": prompt_tokens(request) if missing_input else counts.input,
+            "output": tokens_of(written) if missing_output else counts.output,
+            "estimated": counts.estimated or missing_input or missing_output,
+        }
+    )

@@ -1,0 +1,182 @@
+"""What a person confirms at every level, ``auto`` included: what destroys work or leaves the working folder (C-33)."""
+
+import re
+
+from .danger import deletes_found, has_flag, is_downloader, operands, recursive
+from .shell import Script, Simple
+from .targets import names_git, names_part, outside
+from .unwrap import INTERPRETERS, READERS
+
+_TEXT_ONLY = frozenset({"echo", "printf", ":", "true", "false", "test", "[", "[["})
+_PATTERN_FIRST = frozenset({"sed", "awk", "gawk", "mawk", "grep", "egrep", "fgrep", "rg", "jq", "expr"})
+_GIT_VALUE = frozenset({"-c", "-C", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env", "--super-prefix"})
+_GIT_HARMLESS = re.compile(r"(?i)^(user\.(name|email)|commit\.gpgsign|color\.[\w.]+|core\.quotepath|advice\.\w+|init\.defaultbranch)=")
+_SQL = re.compile(r"(?i)\b(drop\s+(table|database|schema)|truncate\s+table|delete\s+from\s+\S+\s*(;|$))")
+_SQL_CLIENTS = frozenset({"psql", "mysql", "mariadb", "sqlite3", "sqlcmd", "mongosh", "duckdb", "clickhouse-client"})
+_PROGRAMS = {
+    "pkill": "it ends processes by name, also those of others",
+    "killall": "it ends processes by name, also those of others",
+    "shred": "it destroys files",
+    "crontab": "it changes scheduled jobs",
+}
+_DELETERS = re.compile(r"\b(unlink|rmtree|removedirs|rm_rf|rm_r|rmSync|rmdirSync|unlinkSync|remove_dir_all)\b")
+
+
+def confirm(item: Simple, script: Script, roots: tuple[str, ...]) -> str:
+    """Why a person must confirm the command; empty when there is no reason. ``roots``: the working folder, then others."""
+    for why in (
+        _unreadable(item),
+        _deletion(item, script),
+        _git(item),
+        _programs(item),
+        _places(item, roots),
+        _environment(item),
+    ):
+        if why:
+            return why
+    return ""
+
+
+def git_words(item: Simple) -> tuple[list[str], list[str]]:
+    """The options before git's subcommand, and the words from the subcommand on."""
+    words = [word.text for word in item.args]
+    before: list[str] = []
+    while words and words[0].startswith("-"):
+        take = 2 if words[0] in _GIT_VALUE else 1
+        before.extend(words[:take])
+        del words[:take]
+    return before, words
+
+
+def _unreadable(item: Simple) -> str:
+    first = item.words[0] if item.words else None
+    if first is not None and (not first.static or first.glob) and first.text not in ("[", "[["):
+        return "which program it runs is known only when it runs"
+    if item.name in READERS and any(not word.static for word in item.args):
+        return "it runs text that is known only when it runs"
+    return ""
+
+
+def _deletion(item: Simple, script: Script) -> str:
+    name = item.name
+    if name == "rm" and recursive(item):
+        return "it deletes folders with everything in them"
+    if name == "rm" and any(other.name in ("xargs", "find") for other in (*item.upstream, *_starters(item, script))):
+        return "it deletes whatever another command found"
+    if name == "find" and deletes_found(item):
+        return "it deletes whatever it finds"
+    if name == "rsync" and any(word.text.startswith("--del") for word in item.args):
+        return "rsync deletes files at its target"
+    if name in INTERPRETERS:
+        code = [b.text for a, b in zip(item.args, item.args[1:], strict=False) if a.text in ("-c", "-e", "-E", "-le", "-ne")]
+        if any(_DELETERS.search(text) for text in code):
+            return "its code deletes files"
+        if any(is_downloader(other) for other in script.commands) and operands(item.args):
+            return "it downloads and runs something in one line"
+    return ""
+
+
+def _starters(item: Simple, script: Script) -> tuple[Simple, ...]:
+    """The commands of the line that may have started this one (``xargs rm``)."""
+    return tuple(other for other in script.commands if other.name == "xargs" and item.words[0] in other.args)
+
+
+def _git(item: Simple) -> str:
+    if item.name != "git":
+        return ""
+    before, words = git_words(item)
+    for number, text in enumerate(before):
+        if text == "-c":
+            if not _GIT_HARMLESS.match(before[number + 1] if number + 1 < len(before) else ""):
+                return "git with a setting of its own (-c) can run any program"
+        elif text.startswith(("-C", "--git-d", "--work-t", "--exec-p", "--config-e", "--namesp")):
+            return f"git {text} leads git to another place"
+    command, rest = (words[0] if words else ""), words[1:]
+    return _git_subcommand(command, rest, item)
+
+
+def _git_subcommand(command: str, rest: list[str], item: Simple) -> str:
+    start = next((n for n, w in enumerate(item.args) if w.text == command), 0)
+    args = item.args[start + 1 :]
+    loses = {
+        "reset": has_flag(args, "", "--hard", "--merge", "--keep"),
+        "clean": not has_flag(args, "n", "--dry-run"),
+        "checkout": "." in rest or "--" in rest or has_flag(args, "f", "--force", "--orphan"),
+        "switch": has_flag(args, "fC", "--force", "--discard-changes", "--force-create"),
+        "restore": not (has_flag(args, "S", "--staged") and not has_flag(args, "W", "--worktree")),
+        "rm": not has_flag(args, "", "--cached") and (has_flag(args, "rf", "--force") or "." in rest),
+        "stash": rest[:1] not in (["list"], ["show"]),
+        "branch": has_flag(args, "DMC", "--force") or (has_flag(args, "d", "--delete") and has_flag(args, "f")),
+        "tag": has_flag(args, "df", "--delete", "--force"),
+        "reflog": rest[:1] in (["expire"], ["delete"], ["drop"]),
+        "push": has_flag(args, "fd", "--force", "--force-with-lease", "--delete", "--mirror", "--prune")
+        or any(t.startswith(("+", ":")) for t in rest),
+        "worktree": rest[:1] != ["list"],
+        "config": _writes_config(rest),
+        "gc": any(t.startswith("--prune") for t in rest),
+        "submodule": rest[:1] in (["deinit"], ["foreach"], ["update"]),
+    }
+    always = ("update-ref", "filter-branch", "filter-repo", "prune", "replace", "symbolic-ref", "remote-ext", "difftool", "mergetool")
+    if command in always or (command == "symbolic-ref" and len(rest) > 1) or loses.get(command):
+        return f"git {command} in this form can lose work, run programs or change the repository's set-up"
+    return ""
+
+
+def _writes_config(rest: list[str]) -> bool:
+    reads = ("--get", "--list", "-l", "--get-all", "--get-regexp", "get", "list", "--show-origin")
+    return not any(text in reads for text in rest) and len([t for t in rest if not t.startswith("-")]) != 1
+
+
+def _programs(item: Simple) -> str:
+    if item.name in _PROGRAMS:
+        return _PROGRAMS[item.name]
+    if item.name == "kill" and any(word.text == "-1" for word in item.args[1:]):
+        return "it ends every process of the user"
+    if item.name in _SQL_CLIENTS:
+        text = " ".join(word.text for word in item.args) + " " + " ".join(r.text for r in item.redirects)
+        before = " ".join(w.text for other in item.upstream for w in other.args)
+        if _SQL.search(text) or _SQL.search(before):
+            return "it deletes data of a database"
+    return ""
+
+
+def _places(item: Simple, roots: tuple[str, ...]) -> str:
+    for redirect in item.redirects:
+        if redirect.target is None:
+            continue
+        if redirect.writes and (names_git(redirect.target) or not redirect.target.static and not item.nested):
+            return f"it writes to {redirect.target.text}"
+        if outside(redirect.target, item.cwd, roots):
+            return f"{redirect.target.text} is outside of the working folder"
+    if item.name in _TEXT_ONLY:
+        return ""
+    args = item.args
+    if item.name in _PATTERN_FIRST:
+        first = operands(args)[:1]
+        args = tuple(word for word in args if word not in first)
+    for word in args:
+        if names_part(word, ".ssh"):
+            return f"{word.text} holds secrets"
+        if item.name != "git" and names_git(word) and not _only_reads(item):
+            return f"{word.text} is git's own"
+        if outside(word, item.cwd, roots):
+            return f"{word.text} is outside of the working folder"
+    return ""
+
+
+def _only_reads(item: Simple) -> bool:
+    return item.name in ("ls", "cat", "head", "tail", "wc", "stat", "file", "find", "grep", "rg", "tree", "du") and not any(
+        word.text in ("-delete", "-exec", "-execdir") for word in item.args
+    )
+
+
+def _environment(item: Simple) -> str:
+    for name, _ in item.assignments:
+        if name.startswith("GIT_") and name not in ("GIT_PAGER", "GIT_TERMINAL_PROMPT", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL",
+                                                    "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_OPTIONAL_LOCKS"):
+            return f"{name} leads git to another place or program"
+        if name in ("LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "PROMPT_COMMAND"):
+            return f"{name} makes programs run other code"
+    if item.name in ("export", "declare", "typeset") and any(w.text.startswith(("GIT_", "LD_", "BASH_ENV")) for w in item.args):
+        return "it changes where git or programs find their code"
+    return ""

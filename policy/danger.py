@@ -1,0 +1,194 @@
+"""The hard floor: what never runs, at no level and by no rule (APR-04, SHL-02, C-33). Judged at command position (T-10)."""
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+
+from .shell import Script, Simple
+from .targets import is_device, is_protected, names_part, protected
+from .targets import absolute as absolute_path
+from .unwrap import INTERPRETERS, READERS, SHELLS, WRAPPERS
+from .words import Word
+
+_DOWNLOADERS = frozenset({"curl", "wget", "fetch", "aria2c", "lwp-request", "lynx", "http", "https", "xh"})
+_ESCALATE = frozenset({"sudo", "doas", "su", "pkexec", "run0", "sudoedit"})
+_DISKS = frozenset({"fdisk", "sfdisk", "sgdisk", "gdisk", "parted", "wipefs", "blkdiscard", "mkswap", "hdparm", "cfdisk"})
+_POWER = frozenset({"reboot", "shutdown", "halt", "poweroff", "telinit"})
+_WRITERS = frozenset({"tee", "cp", "mv", "shred", "truncate", "install", "ln", "rsync"})
+_SECRET_FOLDERS = (".ssh", ".gnupg")
+
+
+def floor(item: Simple, script: Script, root: str) -> str:
+    """Why the command is never run; empty when the floor has nothing against it."""
+    if script.bomb:
+        return "a function that starts itself again and again (fork bomb)"
+    for rule in _RULES:
+        why = rule(item, root)
+        if why:
+            return why
+    return ""
+
+
+def has_flag(args: tuple[Word, ...], letters: str, *names: str) -> bool:
+    """Whether a short cluster holds one of ``letters`` or a long option is a beginning of one of ``names`` (getopt allows it)."""
+    for word in args:
+        text = word.text
+        if text == "--":
+            return False
+        if text.startswith("--") and len(text) > 2:
+            stem = text.split("=", 1)[0]
+            if any(name.startswith(stem) for name in names):
+                return True
+        elif text.startswith("-") and any(letter in text[1:] for letter in letters):
+            return True
+    return False
+
+
+def operands(args: tuple[Word, ...]) -> tuple[Word, ...]:
+    """The words that are no options; all of them after ``--``."""
+    found: list[Word] = []
+    closed = False
+    for word in args:
+        if closed or not word.text.startswith("-") or word.text == "-":
+            found.append(word)
+        closed = closed or word.text == "--"
+    return tuple(found)
+
+
+def recursive(item: Simple) -> bool:
+    """Whether this ``rm`` deletes folders with all they hold."""
+    return has_flag(item.args, "rR", "--recursive")
+
+
+def deletes_found(item: Simple) -> bool:
+    """Whether this ``find`` deletes what it finds."""
+    texts = [word.text for word in item.args]
+    if "-delete" in texts:
+        return True
+    starts = [texts[i + 1].rsplit("/", 1)[-1] for i, t in enumerate(texts[:-1]) if t in ("-exec", "-execdir", "-ok", "-okdir")]
+    return any(start in ("rm", "rmdir", "unlink", "shred") for start in starts)
+
+
+def is_downloader(item: Simple) -> bool:
+    """Whether the command fetches from the network."""
+    return item.name in _DOWNLOADERS
+
+
+def _rm(item: Simple, root: str) -> str:
+    if item.name != "rm" or not recursive(item):
+        return ""
+    if has_flag(item.args, "", "--no-preserve-root"):
+        return "rm with --no-preserve-root"
+    bad = [word.text for word in operands(item.args) if protected(word, item.cwd, root)]
+    return f"it deletes {', '.join(bad)} with everything in it" if bad else ""
+
+
+def _find(item: Simple, root: str) -> str:
+    if item.name == "find" and deletes_found(item) and _finds_protected(item):
+        return "it deletes everything it finds under a protected folder"
+    if item.name in ("rm", "xargs") and any(o.name == "find" and _finds_protected(o) for o in item.upstream):
+        removes = item.name == "rm" or any(word.text.rsplit("/", 1)[-1] == "rm" for word in item.args)
+        return "it deletes everything found under a protected folder" if removes else ""
+    return ""
+
+
+def _finds_protected(item: Simple) -> bool:
+    starts: list[Word] = []
+    for word in item.args:
+        if word.text.startswith(("-", "(", "!")) and word.text not in ("-H", "-L", "-P"):
+            break
+        starts.append(word)
+    # The working folder itself is an ordinary start of a search; its deletion asks (confirm).
+    paths = [absolute_path(word, item.cwd) for word in starts if not word.text.startswith("-")]
+    return any(path is not None and is_protected(path, "") for path in paths)
+
+
+def _escalation(item: Simple, _root: str) -> str:
+    return f"{item.name} takes the rights of another user" if item.name in _ESCALATE else ""
+
+
+def _modes(item: Simple, root: str) -> str:
+    if item.name not in ("chmod", "chown", "chgrp"):
+        return ""
+    args = operands(item.args)
+    if item.name == "chmod" and args and re.fullmatch(r"[0-7]?0?777|[ao]*[ugo]*a?\+rwx|=rwx|a=rwx|ugo=rwx", args[0].text):
+        everyone = "777" in args[0].text or not args[0].text.startswith(("u+", "g+", "o+"))
+        if everyone:
+            return "chmod 777 lets everybody write"
+    if has_flag(item.args, "R", "--recursive") and any(protected(w, item.cwd, "") for w in args[1:]):
+        return f"{item.name} of a protected folder with everything in it"
+    return ""
+
+
+def _disks(item: Simple, _root: str) -> str:
+    name = item.name
+    device = any(is_device(word, item.cwd) for word in item.args)
+    if name == "dd":
+        targets = [Word(w.text[3:], w.static) for w in item.args if w.text.startswith("of=")]
+        return "dd writes over a device" if any(is_device(word, item.cwd) for word in targets) else ""
+    if (name in _DISKS or name == "mkfs" or name.startswith("mkfs.")) and device:
+        return f"{name} writes over a device"
+    if name in _WRITERS and device:
+        return f"{name} writes to a device"
+    return ""
+
+
+def _redirects(item: Simple, _root: str) -> str:
+    for redirect in item.redirects:
+        if not redirect.writes or redirect.target is None:
+            continue
+        path = absolute_path(redirect.target, item.cwd) or ""
+        if is_device(redirect.target, item.cwd):
+            return "it writes to a device"
+        if re.match(r"/(?:etc|boot|sys|proc|bin|sbin|usr|lib)/", path):
+            return f"it writes to the system's {path}"
+        if any(names_part(redirect.target, folder) for folder in _SECRET_FOLDERS):
+            return f"it writes to {redirect.target.text}"
+    return ""
+
+
+def _power(item: Simple, _root: str) -> str:
+    words = [word.text for word in item.args]
+    if item.name in _POWER or (item.name == "init" and words[:1] in (["0"], ["6"])):
+        return "it stops the machine"
+    if item.name == "systemctl" and {"poweroff", "reboot", "halt", "kexec", "suspend", "hibernate"} & set(words):
+        return "it stops the machine"
+    return ""
+
+
+def _remote_code(item: Simple, _root: str) -> str:
+    """A download that is run: from a pipe, or by a substitution at the place where the code stands."""
+    if not (item.name in INTERPRETERS or item.name in READERS or re.fullmatch(r"python3?\.\d+", item.name)):
+        return ""
+    code = _code_words(item)
+    inside = any(is_downloader(other) for other in item.nested) and (
+        any(not word.static for word in code)
+        or any(r.operator in ("<", "<<<", "<<") and (r.target is None or not r.target.static) for r in item.redirects)
+    )
+    # `curl … | python3 -m json.tool` reads data; an interpreter without code of its own runs what it is given.
+    piped = any(_fetches(other) for other in item.upstream) and (item.name in SHELLS or not code)
+    return "it runs code straight from the network" if inside or piped else ""
+
+
+def _code_words(item: Simple) -> tuple[Word, ...]:
+    """Where an interpreter's code comes from: the words after ``-c``/``-e``/``-m``, else its first operand (``eval``: all)."""
+    if item.name in READERS:
+        return item.args
+    given = tuple(b for a, b in pairwise(item.args) if re.fullmatch(r"-[A-Za-z]*[cem]", a.text))
+    return given or tuple(word for word in operands(item.args) if word.text != "-")[:1]
+
+
+def _fetches(item: Simple) -> bool:
+    return is_downloader(item) or (item.name in WRAPPERS and any(word.text in _DOWNLOADERS for word in item.args))
+
+
+_RULES: tuple[Callable[[Simple, str], str], ...] = (
+    _rm,
+    _find,
+    _escalation,
+    _modes,
+    _disks,
+    _redirects,
+    _power,
+    _remote_code,
+)

@@ -1,0 +1,140 @@
+"""Shell words: what text a word stands for once quotes, escapes, braces and known variables are undone."""
+
+import re
+from dataclasses import dataclass
+from itertools import islice
+
+from tree_sitter import Node
+
+_BRACES = re.compile(r"^(.*?)\{([^{}]*)\}(.*)$", re.DOTALL)
+_MAX_BRACES = 64
+_ESCAPED = re.compile(r"\\(\n|.)", re.DOTALL)
+_IN_QUOTES = re.compile(r'\\([$`"\\\n])')
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """``text`` after expansion; ``static`` = it is known before running; ``glob`` = it holds an unquoted wildcard."""
+
+    text: str
+    static: bool = True
+    glob: bool = False
+
+
+def text_of(node: Node) -> str:
+    """The source text of a node."""
+    return (node.text or b"").decode("utf-8", "replace")
+
+
+def words_of(node: Node, env: dict[str, str | None]) -> list[Word]:
+    """The words that ``node`` becomes: usually one; several for braces and for an unquoted variable with blanks."""
+    word, braces = _read(node, env)
+    if node.type in ("simple_expansion", "expansion") and word.static:  # unquoted: the shell splits it
+        return [Word(piece, glob=bool(re.search(r"[*?\[]", piece))) for piece in word.text.split()]
+    if not braces:
+        return [word]
+    texts = list(islice(_expand(word.text), _MAX_BRACES + 1))
+    static = word.static and len(texts) <= _MAX_BRACES
+    return [Word(text, static, word.glob) for text in texts[:_MAX_BRACES]]
+
+
+def heredoc_text(node: Node) -> str:
+    """The body of a here-document."""
+    return "".join(text_of(child) for child in node.children if child.type == "heredoc_body")
+
+
+def _read(node: Node, env: dict[str, str | None]) -> tuple[Word, bool]:
+    """The word and whether unquoted braces are in it."""
+    match node.type:
+        case "word" | "number" | "variable_name" | "special_variable_name" | "test_operator" | "regex" | "extglob_pattern":
+            return _bare(text_of(node))
+        case "raw_string":
+            return Word(text_of(node)[1:-1]), False
+        case "ansi_c_string":
+            return _ansi(text_of(node)[2:-1]), False
+        case "string" | "translated_string":
+            return _quoted(node, env), False
+        case "simple_expansion" | "expansion":
+            return _variable(node, env), False
+        case "concatenation":
+            return _joined(node, env)
+        case _:
+            # Punctuation ([[, ]], !) stands for itself; substitutions and arithmetic are known only when they run.
+            return Word(text_of(node), static=not node.is_named), False
+
+
+def _bare(source: str) -> tuple[Word, bool]:
+    naked = _ESCAPED.sub("", source)
+    text = _ESCAPED.sub(lambda found: "" if found[1] == "\n" else found[1], source)
+    if source == "~" or source.startswith("~/"):
+        text = f"/home/~{text[1:]}"
+    elif re.match(r"~[A-Za-z_][\w-]*(/|$)", source):
+        text = f"/home/{text[1:]}"
+    braces = bool(re.search(r"\{[^}]*(,|\.\.)[^{]*\}", naked))
+    return Word(text, glob=bool(re.search(r"[*?]|\[", naked)) and source not in ("[", "[[")), braces
+
+
+def _ansi(source: str) -> Word:
+    try:
+        text = source.encode("latin-1", "backslashreplace").decode("unicode_escape")
+    except UnicodeDecodeError:
+        return Word(source, static=False)
+    return Word(text, static="\\c" not in source)
+
+
+def _quoted(node: Node, env: dict[str, str | None]) -> Word:
+    """A double-quoted string. Blanks between expansions are no nodes, so text is taken from the gaps as well."""
+    raw = node.text or b""
+    pieces: list[str] = []
+    static = True
+    position = node.start_byte + (2 if raw.startswith(b"$") else 1)
+
+    def literal(start: int, end: int) -> str:
+        part = raw[start - node.start_byte : end - node.start_byte].decode("utf-8", "replace")
+        return _IN_QUOTES.sub(lambda found: "" if found[1] == "\n" else found[1], part)
+
+    for child in node.children:
+        if child.type in ('"', '$"', "string_content", "string"):
+            continue
+        pieces.append(literal(position, child.start_byte))
+        word, _ = _read(child, env)
+        static = static and word.static
+        pieces.append(word.text)
+        position = child.end_byte
+    pieces.append(literal(position, node.end_byte - 1))
+    return Word("".join(pieces), static)
+
+
+def _variable(node: Node, env: dict[str, str | None]) -> Word:
+    source = text_of(node)
+    found = re.fullmatch(r"\$\{?([A-Za-z_]\w*)\}?", source)
+    value = env.get(found[1]) if found else None
+    return Word(source, static=False) if value is None else Word(value)
+
+
+def _joined(node: Node, env: dict[str, str | None]) -> tuple[Word, bool]:
+    texts: list[str] = []
+    bare: list[str] = []
+    static, glob = True, False
+    for number, child in enumerate(node.children):
+        word, _ = _read(child, env)
+        # A tilde counts only at the very beginning of the whole word.
+        text = text_of(child) if number and child.type == "word" and text_of(child).startswith("~") else word.text
+        texts.append(text)
+        bare.append(_ESCAPED.sub("", text_of(child)) if child.type in ("word", "{", "}", "brace_expression") else "")
+        static, glob = static and word.static, glob or word.glob
+    braces = bool(re.search(r"\{[^}]*(,|\.\.)[^{]*\}", "".join(bare)))
+    return Word("".join(texts), static or braces, glob), braces
+
+
+def _expand(text: str) -> list[str]:
+    """Brace lists, inner ones first to last; a sequence (``{a..z}``) is left as it is."""
+    found, queue = [], [text]
+    while queue and len(found) + len(queue) <= _MAX_BRACES:
+        item = queue.pop(0)
+        split = _BRACES.match(item)
+        if split is None or "," not in split[2]:
+            found.append(item)
+            continue
+        queue.extend(f"{split[1]}{option}{split[3]}" for option in split[2].split(","))
+    return found + queue
