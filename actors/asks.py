@@ -22,6 +22,7 @@ from .state.approvals import (
     Settle,
     Show,
     Tick,
+    Withdrawn,
 )
 
 Said = ApprovalAnswer | tuple[str, ...] | str  # a person's answer, or the sentence why there is none
@@ -106,7 +107,7 @@ class AskDesk:
             return await future
         finally:
             timer.cancel()
-            self._step(Tick(question.deadline)) if future.cancelled() else None
+            self._step(Withdrawn(question.id))
             self._waiting.pop(question.id, None)
             self._shown.pop(question.id, None)
 

@@ -50,7 +50,7 @@ class LineWriter:
                 if lines:
                     await asyncio.to_thread(self._file.append, "\n".join(lines))
             except OpenDevError as error:
-                _log.error("%s", error)  # noqa: TRY400 - the sentence says it all; a full disk must not stop the run
+                _log.error("%s", error)  # a full disk must not stop the run
             for _, then in batch:
                 if then is not None:
                     then()

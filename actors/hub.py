@@ -2,9 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 
-from ..core.agent import AgentReport, AgentStatus, AgentTask
+from ..core.agent import AgentReport, AgentTask
 from ..core.chat import Usage
 from ..core.errors import ErrorInfo, ErrorKind, OpenDevError
 from ..core.events import AgentFinished, Cost, Event, Notice
@@ -229,9 +228,9 @@ class Hub:
         self._asks.abandon(task.id)
         self._permits.end(task.id)
         if live.host is not None and live.pool is not None:
-            live.pool.release(live.host, task.id)
-            if live.broken and live.host.agents == set():
+            if live.broken and live.host.agents == {task.id}:
                 await live.pool.discard(live.host)
+            live.pool.release(live.host, task.id)
         if (
             live.broken or not task.stream
         ):  # what the foreground agent started on purpose may serve its next turn
@@ -306,45 +305,50 @@ class Hub:
 
     async def _reply(self, envelope: Envelope) -> Body:
         agent, body = agent_of(envelope.sender), envelope.body
+        answer: Body
         match body:
-            case Spawn(request=request):
-                if request.background:
-                    return await self._broker.spawn(agent, request)
+            case Spawn():
+                answer = await self._spawn(agent, body)
+            case CollectOutput():
                 async with self._permits.lent(agent):
-                    return await self._broker.spawn(agent, request)
-            case CollectOutput(agent_id=child, wait_s=wait_s):
-                async with self._permits.lent(agent):
-                    return await self._broker.collect(agent, child, wait_s)
-            case AskApproval(request=request):
-                return Answer(approval=await self._asks.approve(agent, request))
-            case AskUser(questions=questions):
-                return Answer(texts=await self._asks.question(agent, questions))
-            case ModelCall(request=request):
-                return ModelAnswer(reply=await self.model.ask("complete", request))
+                    answer = await self._broker.collect(agent, body.agent_id, body.wait_s)
+            case AskApproval():
+                answer = Answer(approval=await self._asks.approve(agent, body.request))
+            case AskUser():
+                answer = Answer(texts=await self._asks.question(agent, body.questions))
+            case ModelCall():
+                answer = ModelAnswer(reply=await self.model.ask("complete", body.request))
             case Compact():
-                return await self._sides.compact(body)
+                answer = await self._sides.compact(body)
             case _:
-                return await self._reply_rest(agent, envelope)
+                answer = await self._reply_rest(agent, envelope)
+        return answer
 
     async def _reply_rest(self, agent: str, envelope: Envelope) -> Body:
-        match envelope.body:
-            case Result(report=report):
-                if report is not None and (live := self._live.get(agent)) is not None:
-                    live.early = report
-                return Ok()
-            case Cancel(agent_id=child, reason=reason):
-                if child == agent or child not in {n.agent for n in self._tree.subtree(agent)}:
-                    return _failed(ErrorKind.DENIED, f"{child} is not a sub-agent of yours.")
-                await self.cancel(child, reason)
-                return Ok()
-            case PeerMessage(text=text):
-                if await self.deliver(envelope.to, text):
-                    return Ok()
-                return _failed(ErrorKind.NOT_FOUND, f"{envelope.to} does not run, or takes no messages now.")
+        body = envelope.body
+        answer: Body = Ok()
+        match body:
+            case Result():
+                if body.report is not None and (live := self._live.get(agent)) is not None:
+                    live.early = body.report
+            case Cancel():
+                if body.agent_id == agent or all(n.agent != body.agent_id for n in self._tree.subtree(agent)):
+                    return _failed(ErrorKind.DENIED, f"{body.agent_id} is not a sub-agent of yours.")
+                await self.cancel(body.agent_id, body.reason)
+            case PeerMessage():
+                if not await self.deliver(envelope.to, body.text):
+                    answer = _failed(
+                        ErrorKind.NOT_FOUND, f"{envelope.to} does not run, or takes no messages."
+                    )
             case _:
-                return _failed(
-                    ErrorKind.INTERNAL, f"The hub does not answer letters of kind {envelope.body.kind}."
-                )
+                answer = _failed(ErrorKind.INTERNAL, f"The hub does not answer letters of kind {body.kind}.")
+        return answer
+
+    async def _spawn(self, agent: str, body: Spawn) -> Result:
+        if body.request.background:
+            return await self._broker.spawn(agent, body.request)
+        async with self._permits.lent(agent):  # it only waits: its children may use its permit
+            return await self._broker.spawn(agent, body.request)
 
 
 def _failed(kind: ErrorKind, message: str) -> Failed:

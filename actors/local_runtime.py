@@ -44,7 +44,7 @@ class LocalRef:
                 call.close()
             raise dead(self._name, self._death)
         task = asyncio.ensure_future(call)
-        self._calls.add(task)  # pyright: ignore[reportArgumentType] - ensure_future of a coroutine is a task
+        self._calls.add(task)
         try:
             return await task
         except asyncio.CancelledError:
@@ -53,7 +53,7 @@ class LocalRef:
                 raise dead(self._name, self._death) from None
             raise
         finally:
-            self._calls.discard(task)  # pyright: ignore[reportArgumentType] - see above
+            self._calls.discard(task)
 
     async def end(self, why: str) -> None:
         """Cancel what runs and refuse what comes."""
@@ -69,14 +69,7 @@ class DirectRef(LocalRef):
     """A handle of an object that exists already (the hub's own rooms)."""
 
     def __init__(self, name: str, target: Any) -> None:
-        super().__init__(name, _Wrapped(target))
-
-
-class _Wrapped(Actor):
-    def __init__(self, target: Any) -> None:
-        super().__init__("builtins:object")
-        self._object = target
-        self._path = type(target).__name__
+        super().__init__(name, Actor.around(target))
 
 
 class LocalRuntime:

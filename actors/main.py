@@ -35,7 +35,8 @@ class Mailbox:
                 self._change.notify_all()
             return await future
         finally:
-            if self._parked.pop(key, None) is not None and not future.done() or future.cancelled():
+            del self._parked[key]
+            if future.cancelled() or not future.done():
                 self._gone.append(key)
 
     async def drain(self, linger_s: float, wait_s: float) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 
 class Permits:
@@ -53,7 +53,7 @@ class Permits:
             self._give()
 
     @contextlib.asynccontextmanager
-    async def lent(self, agent: str) -> AsyncIterator[None]:
+    async def lent(self, agent: str) -> AsyncGenerator[None]:
         """While inside, the agent only waits for others and counts as idle."""
         self._lent[agent] = self._lent.get(agent, 0) + 1
         if agent in self._holders:

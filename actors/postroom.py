@@ -16,6 +16,7 @@ from ..core.mail import ENVELOPE, Body, Envelope, Failed, Progress
 from ..core.ports import Ref
 from ..policy.redact import redact
 from .eventlog import LineWriter
+from .runtime import Actor
 
 LINGER_S = 0.025
 WAIT_S = 10.0
@@ -45,6 +46,7 @@ class Postroom:
     ) -> None:
         self._audit = LineWriter(path)
         self._session, self._clock, self._take, self._reply = session, clock, take, reply
+        self._guard = Actor.around(self)
         self._last: dict[str, int] = {}
         self._open: dict[tuple[str, int], asyncio.Task[None]] = {}
 
@@ -99,7 +101,9 @@ class Postroom:
         await self._audit.flush()
 
     async def _answer(self, mailbox: Ref, key: int, letter: str) -> None:
-        answer = await self.ask(letter)
+        answer, error = await self._guard.call("ask", letter)
+        if error is not None:  # a defect of the hub must not leave the asker waiting for ever
+            answer = self._letter(Failed(error=error), to="", correlation="")
         try:
             await mailbox.ask("answer", [(key, answer)])
         except OpenDevError:

@@ -7,7 +7,7 @@ import resource
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TextIO
@@ -317,7 +317,7 @@ async def _in_thread(
 
 
 @contextlib.contextmanager
-def _translated(name: str) -> Iterator[None]:
+def _translated(name: str) -> Generator[None]:
     """Turn Ray's exceptions into ours, in plain sentences."""
     errors = _ray().exceptions
     try:

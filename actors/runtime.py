@@ -40,6 +40,13 @@ class Actor:
         except Exception as error:  # noqa: BLE001 - the border of an actor
             self._broken = self._told("__init__", error)
 
+    @classmethod
+    def around(cls, target: object) -> "Actor":
+        """An actor shell around an object that exists already."""
+        actor = cls("builtins:object")
+        actor._path, actor._object = type(target).__name__, target
+        return actor
+
     async def alive(self) -> Reply:
         """The process id, once the object stands."""
         return os.getpid(), self._broken

@@ -173,12 +173,14 @@ class Sides:
             return self._ray
         if self._starting is None:
             self._starting = asyncio.get_running_loop().create_task(self._start_ray())
+        starting = self._starting
         try:
-            self._ray = await asyncio.shield(self._starting)
+            side = await asyncio.shield(starting)
         finally:
-            if self._starting is not None and self._starting.done():
+            if starting.done() and self._starting is starting:
                 self._starting = None
-        return self._ray
+        self._ray = side
+        return side
 
     async def _start_ray(self) -> Side:
         if self._ports.make_ray is None:

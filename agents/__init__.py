@@ -1,1 +1,6 @@
-"""To be written."""
+"""Agents: the loop and agent data. Knows no Ray, no LiteLLM, no user interface.
+
+Rooms: base (abstract agent and its Protocol), main_agent (the one concrete class), factory, subagents, specs (agent types as data),
+settings, assembly (what one run needs), react (the loop), iteration (the state of a run), calling (one model call), completion,
+doomloop, recovery, verifier, inbox, survey (Ask-User), transcript, report, stages/ (the six stages of an iteration).
+"""

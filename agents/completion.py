@@ -36,8 +36,9 @@ def fail(
 
 def _todos_open(ctx: IterationContext) -> bool:
     todos = ctx.open_todos()
-    if not todos or not ctx.nudge("incomplete_todos", MAX_TODO_NUDGES):
-        return False
+    if not todos or ctx.memo.completions_refused >= MAX_TODO_NUDGES:
+        return False  # REM-07: the agent's decision is accepted, what is open stays visible in its list
+    ctx.memo.completions_refused += 1  # shared with task_complete, which refuses by the same count
     ctx.messages.add_user(
         reminder("incomplete_todos", MessageClass.DIRECTIVE, count=len(todos.splitlines()), todo_list=todos)
     )

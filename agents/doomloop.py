@@ -72,8 +72,8 @@ class DoomLoop:
     def _fingerprint(self, call: ToolCall) -> str:
         tool = self._registry.resolve(call.name)
         known = not isinstance(tool, ErrorInfo)
-        if known and tool.poller:
-            return ""
+        if known and (tool.poller or tool.category == "completion"):
+            return ""  # claims of completion have caps of their own
         writes = known and Effect.WRITE in tool.effects and Effect.EXEC not in tool.effects
         state = 0 if writes else self._edits
         text = canonical([call.name, call.arguments, state])

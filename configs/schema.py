@@ -56,7 +56,6 @@ class Retry(Frozen):
 class Swarm(Frozen):
     """Defaults of batch runs; MB, seconds."""
 
-    concurrency: int = Field(ge=1, le=64)
     disk_floor_mb: int = Field(ge=0)
     verify_timeout_s: float = Field(gt=0)
     setup_timeout_s: float = Field(gt=0)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from .approval import Mode
 from .clock import Clock
@@ -69,6 +69,7 @@ class AgentMemo:
 
     todos: list[Todo] = field(default_factory=list[Todo])
     completed: JsonObject | None = None  # task_complete: {"status": "success"|"failure", "summary": str}
+    completions_refused: int = 0  # task_complete was refused because todos were open (TSK-08: at most twice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ class Limits:
     command_total_s: float = 600.0
     offload_chars: int = 8_000
     preview_chars: int = 500
+    edit_similarity: Literal["locate", "apply"] = "locate"  # C-46: what edit passes 3 and 8 may do
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,27 +30,22 @@ def load_litellm() -> Any:
     # litellm reads its settings from the process environment while it is imported: there is no other way in.
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # noqa: TID251
     os.environ.setdefault("LITELLM_LOG", "ERROR")  # noqa: TID251
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import litellm
-        from litellm.types import utils
+    _silence()
+    import litellm
 
-        for model in (
-            utils.Delta,
-            utils.StreamingChoices,
-            utils.ModelResponseStream,
-            utils.Message,
-            utils.ModelResponse,
-        ):
-            model.model_rebuild(
-                force=True
-            )  # built on first use otherwise, with a warning about pydantic on stderr
     litellm.suppress_debug_info = True
     litellm.drop_params = True  # parameters that a model does not know are left out, not an error
     litellm.num_retries = 0
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return litellm
+
+
+def _silence() -> None:
+    """litellm uses pydantic in ways that warn, here and there on the first use of a class; where warnings are errors, calls would fail."""
+    warnings.filterwarnings("ignore", message=".*ReadOnly. qualifier", category=UserWarning)
+    warnings.filterwarnings("ignore", message="Accessing the 'model_", category=DeprecationWarning)
+    warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"litellm(\.|$)")
 
 
 class Partial:
@@ -102,6 +97,7 @@ class LiteLLMClient:
     ) -> ModelReply | Failure:
         """One try. ``on_delta`` gets the text as it comes; None asks for a whole answer. Only cancellation is raised."""
         litellm = await asyncio.to_thread(load_litellm)
+        _silence()
         started = self._clock.monotonic()
         partial.sent = True
         answer = partial.answer

@@ -1,40 +1,51 @@
 """What a person confirms at every level, ``auto`` included: what destroys work or leaves the working folder (C-33)."""
 
 import re
+from itertools import pairwise
 
 from .danger import deletes_found, has_flag, is_downloader, operands, recursive
 from .shell import Script, Simple
 from .targets import names_git, names_part, outside
 from .unwrap import INTERPRETERS, READERS
+from .words import Word
 
 _TEXT_ONLY = frozenset({"echo", "printf", ":", "true", "false", "test", "[", "[["})
+_READERS_OF_FILES = frozenset(
+    ["ls", "cat", "head", "tail", "wc", "stat", "file", "find", "grep", "rg", "tree", "du"]
+)
 _PATTERN_FIRST = frozenset({"sed", "awk", "gawk", "mawk", "grep", "egrep", "fgrep", "rg", "jq", "expr"})
-_GIT_VALUE = frozenset({"-c", "-C", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env", "--super-prefix"})
-_GIT_HARMLESS = re.compile(r"(?i)^(user\.(name|email)|commit\.gpgsign|color\.[\w.]+|core\.quotepath|advice\.\w+|init\.defaultbranch)=")
+_GIT_VALUE = frozenset(
+    {"-c", "-C", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env", "--super-prefix"}
+)
+_GIT_HARMLESS = re.compile(
+    r"(?i)^(user\.(name|email)|commit\.gpgsign|color\.[\w.]+|core\.quotepath|advice\.\w+|init\.defaultbranch)="
+)
 _SQL = re.compile(r"(?i)\b(drop\s+(table|database|schema)|truncate\s+table|delete\s+from\s+\S+\s*(;|$))")
-_SQL_CLIENTS = frozenset({"psql", "mysql", "mariadb", "sqlite3", "sqlcmd", "mongosh", "duckdb", "clickhouse-client"})
+_SQL_CLIENTS = frozenset(
+    {"psql", "mysql", "mariadb", "sqlite3", "sqlcmd", "mongosh", "duckdb", "clickhouse-client"}
+)
 _PROGRAMS = {
     "pkill": "it ends processes by name, also those of others",
     "killall": "it ends processes by name, also those of others",
     "shred": "it destroys files",
     "crontab": "it changes scheduled jobs",
 }
-_DELETERS = re.compile(r"\b(unlink|rmtree|removedirs|rm_rf|rm_r|rmSync|rmdirSync|unlinkSync|remove_dir_all)\b")
+_DELETERS = re.compile(
+    r"\b(unlink|rmtree|removedirs|rm_rf|rm_r|rmSync|rmdirSync|unlinkSync|remove_dir_all)\b"
+)
 
 
 def confirm(item: Simple, script: Script, roots: tuple[str, ...]) -> str:
     """Why a person must confirm the command; empty when there is no reason. ``roots``: the working folder, then others."""
-    for why in (
+    reasons = (
         _unreadable(item),
         _deletion(item, script),
         _git(item),
         _programs(item),
         _places(item, roots),
         _environment(item),
-    ):
-        if why:
-            return why
-    return ""
+    )
+    return next((why for why in reasons if why), "")
 
 
 def git_words(item: Simple) -> tuple[list[str], list[str]]:
@@ -58,27 +69,34 @@ def _unreadable(item: Simple) -> str:
 
 
 def _deletion(item: Simple, script: Script) -> str:
-    name = item.name
-    if name == "rm" and recursive(item):
-        return "it deletes folders with everything in them"
-    if name == "rm" and any(other.name in ("xargs", "find") for other in (*item.upstream, *_starters(item, script))):
-        return "it deletes whatever another command found"
-    if name == "find" and deletes_found(item):
-        return "it deletes whatever it finds"
-    if name == "rsync" and any(word.text.startswith("--del") for word in item.args):
-        return "rsync deletes files at its target"
-    if name in INTERPRETERS:
-        code = [b.text for a, b in zip(item.args, item.args[1:], strict=False) if a.text in ("-c", "-e", "-E", "-le", "-ne")]
-        if any(_DELETERS.search(text) for text in code):
-            return "its code deletes files"
-        if any(is_downloader(other) for other in script.commands) and operands(item.args):
-            return "it downloads and runs something in one line"
+    found = ("xargs", "find")
+    reasons = {
+        "rm": "it deletes folders with everything in them"
+        if recursive(item)
+        else "it deletes whatever another command found"
+        if any(other.name in found for other in item.upstream) or _started_by(item, script, found)
+        else "",
+        "find": "it deletes whatever it finds" if deletes_found(item) else "",
+        "rsync": "rsync deletes files at its target"
+        if any(w.text.startswith("--del") for w in item.args)
+        else "",
+    }
+    return reasons.get(item.name, "") or (_code(item, script) if item.name in INTERPRETERS else "")
+
+
+def _code(item: Simple, script: Script) -> str:
+    """What an interpreter is given on the command line."""
+    given = [b.text for a, b in pairwise(item.args) if a.text in ("-c", "-e", "-E", "-le", "-ne")]
+    if any(_DELETERS.search(text) for text in given):
+        return "its code deletes files"
+    if any(is_downloader(other) for other in script.commands) and operands(item.args):
+        return "it downloads and runs something in one line"
     return ""
 
 
-def _starters(item: Simple, script: Script) -> tuple[Simple, ...]:
-    """The commands of the line that may have started this one (``xargs rm``)."""
-    return tuple(other for other in script.commands if other.name == "xargs" and item.words[0] in other.args)
+def _started_by(item: Simple, script: Script, names: tuple[str, ...]) -> bool:
+    """Whether a command of the line hands this one its operands (``xargs rm``)."""
+    return any(other.name in names and item.words[0] in other.args for other in script.commands)
 
 
 def _git(item: Simple) -> str:
@@ -106,7 +124,8 @@ def _git_subcommand(command: str, rest: list[str], item: Simple) -> str:
         "restore": not (has_flag(args, "S", "--staged") and not has_flag(args, "W", "--worktree")),
         "rm": not has_flag(args, "", "--cached") and (has_flag(args, "rf", "--force") or "." in rest),
         "stash": rest[:1] not in (["list"], ["show"]),
-        "branch": has_flag(args, "DMC", "--force") or (has_flag(args, "d", "--delete") and has_flag(args, "f")),
+        "branch": has_flag(args, "DMC", "--force")
+        or (has_flag(args, "d", "--delete") and has_flag(args, "f")),
         "tag": has_flag(args, "df", "--delete", "--force"),
         "reflog": rest[:1] in (["expire"], ["delete"], ["drop"]),
         "push": has_flag(args, "fd", "--force", "--force-with-lease", "--delete", "--mirror", "--prune")
@@ -116,7 +135,17 @@ def _git_subcommand(command: str, rest: list[str], item: Simple) -> str:
         "gc": any(t.startswith("--prune") for t in rest),
         "submodule": rest[:1] in (["deinit"], ["foreach"], ["update"]),
     }
-    always = ("update-ref", "filter-branch", "filter-repo", "prune", "replace", "symbolic-ref", "remote-ext", "difftool", "mergetool")
+    always = (
+        "update-ref",
+        "filter-branch",
+        "filter-repo",
+        "prune",
+        "replace",
+        "symbolic-ref",
+        "remote-ext",
+        "difftool",
+        "mergetool",
+    )
     if command in always or (command == "symbolic-ref" and len(rest) > 1) or loses.get(command):
         return f"git {command} in this form can lose work, run programs or change the repository's set-up"
     return ""
@@ -142,41 +171,56 @@ def _programs(item: Simple) -> str:
 
 def _places(item: Simple, roots: tuple[str, ...]) -> str:
     for redirect in item.redirects:
-        if redirect.target is None:
+        target = redirect.target
+        if target is None:
             continue
-        if redirect.writes and (names_git(redirect.target) or not redirect.target.static and not item.nested):
-            return f"it writes to {redirect.target.text}"
-        if outside(redirect.target, item.cwd, roots):
-            return f"{redirect.target.text} is outside of the working folder"
+        if redirect.writes and (names_git(target) or (not target.static and not item.nested)):
+            return f"it writes to {target.text}"
+        if outside(target, item.cwd, roots):
+            return f"{target.text} is outside of the working folder"
+    return next((why for word in _path_words(item) if (why := _place(item, word, roots))), "")
+
+
+def _path_words(item: Simple) -> tuple[Word, ...]:
+    """The words that may be paths: not what is only printed, not a pattern or script."""
     if item.name in _TEXT_ONLY:
-        return ""
-    args = item.args
-    if item.name in _PATTERN_FIRST:
-        first = operands(args)[:1]
-        args = tuple(word for word in args if word not in first)
-    for word in args:
-        if names_part(word, ".ssh"):
-            return f"{word.text} holds secrets"
-        if item.name != "git" and names_git(word) and not _only_reads(item):
-            return f"{word.text} is git's own"
-        if outside(word, item.cwd, roots):
-            return f"{word.text} is outside of the working folder"
+        return ()
+    if item.name not in _PATTERN_FIRST or any(word.text in ("-e", "-f", "--regexp") for word in item.args):
+        return item.args
+    pattern = operands(item.args)[:1]
+    return tuple(word for word in item.args if word not in pattern)
+
+
+def _place(item: Simple, word: Word, roots: tuple[str, ...]) -> str:
+    if names_part(word, ".ssh"):
+        return f"{word.text} holds secrets"
+    if item.name != "git" and names_git(word) and not _only_reads(item):
+        return f"{word.text} is git's own"
+    if outside(word, item.cwd, roots):
+        return f"{word.text} is outside of the working folder"
     return ""
 
 
 def _only_reads(item: Simple) -> bool:
-    return item.name in ("ls", "cat", "head", "tail", "wc", "stat", "file", "find", "grep", "rg", "tree", "du") and not any(
-        word.text in ("-delete", "-exec", "-execdir") for word in item.args
-    )
+    return item.name in _READERS_OF_FILES and not (item.name == "find" and deletes_found(item))
 
 
 def _environment(item: Simple) -> str:
     for name, _ in item.assignments:
-        if name.startswith("GIT_") and name not in ("GIT_PAGER", "GIT_TERMINAL_PROMPT", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL",
-                                                    "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_OPTIONAL_LOCKS"):
+        if name.startswith("GIT_") and name not in (
+            "GIT_PAGER",
+            "GIT_TERMINAL_PROMPT",
+            "GIT_AUTHOR_NAME",
+            "GIT_AUTHOR_EMAIL",
+            "GIT_COMMITTER_NAME",
+            "GIT_COMMITTER_EMAIL",
+            "GIT_OPTIONAL_LOCKS",
+        ):
             return f"{name} leads git to another place or program"
         if name in ("LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_INSERT_LIBRARIES", "BASH_ENV", "PROMPT_COMMAND"):
             return f"{name} makes programs run other code"
-    if item.name in ("export", "declare", "typeset") and any(w.text.startswith(("GIT_", "LD_", "BASH_ENV")) for w in item.args):
+    if item.name in ("export", "declare", "typeset") and any(
+        w.text.startswith(("GIT_", "LD_", "BASH_ENV")) for w in item.args
+    ):
         return "it changes where git or programs find their code"
     return ""

@@ -4,29 +4,26 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 
-from .shell import Script, Simple
-from .targets import is_device, is_protected, names_part, protected
+from .shell import Simple
 from .targets import absolute as absolute_path
+from .targets import is_device, is_protected, names_part, protected
 from .unwrap import INTERPRETERS, READERS, SHELLS, WRAPPERS
 from .words import Word
 
 _DOWNLOADERS = frozenset({"curl", "wget", "fetch", "aria2c", "lwp-request", "lynx", "http", "https", "xh"})
 _ESCALATE = frozenset({"sudo", "doas", "su", "pkexec", "run0", "sudoedit"})
-_DISKS = frozenset({"fdisk", "sfdisk", "sgdisk", "gdisk", "parted", "wipefs", "blkdiscard", "mkswap", "hdparm", "cfdisk"})
+_DISKS = frozenset(
+    {"fdisk", "sfdisk", "sgdisk", "gdisk", "parted", "wipefs", "blkdiscard", "mkswap", "hdparm", "cfdisk"}
+)
 _POWER = frozenset({"reboot", "shutdown", "halt", "poweroff", "telinit"})
 _WRITERS = frozenset({"tee", "cp", "mv", "shred", "truncate", "install", "ln", "rsync"})
+_EVERYBODY = re.compile(r"0*[0-7]?777|[ugo]*[oa][ugoa]*[+=]rwx")
 _SECRET_FOLDERS = (".ssh", ".gnupg")
 
 
-def floor(item: Simple, script: Script, root: str) -> str:
+def floor(item: Simple, root: str) -> str:
     """Why the command is never run; empty when the floor has nothing against it."""
-    if script.bomb:
-        return "a function that starts itself again and again (fork bomb)"
-    for rule in _RULES:
-        why = rule(item, root)
-        if why:
-            return why
-    return ""
+    return next((why for rule in _RULES if (why := rule(item, root))), "")
 
 
 def has_flag(args: tuple[Word, ...], letters: str, *names: str) -> bool:
@@ -65,7 +62,11 @@ def deletes_found(item: Simple) -> bool:
     texts = [word.text for word in item.args]
     if "-delete" in texts:
         return True
-    starts = [texts[i + 1].rsplit("/", 1)[-1] for i, t in enumerate(texts[:-1]) if t in ("-exec", "-execdir", "-ok", "-okdir")]
+    starts = [
+        texts[i + 1].rsplit("/", 1)[-1]
+        for i, t in enumerate(texts[:-1])
+        if t in ("-exec", "-execdir", "-ok", "-okdir")
+    ]
     return any(start in ("rm", "rmdir", "unlink", "shred") for start in starts)
 
 
@@ -83,7 +84,7 @@ def _rm(item: Simple, root: str) -> str:
     return f"it deletes {', '.join(bad)} with everything in it" if bad else ""
 
 
-def _find(item: Simple, root: str) -> str:
+def _find(item: Simple, _root: str) -> str:
     if item.name == "find" and deletes_found(item) and _finds_protected(item):
         return "it deletes everything it finds under a protected folder"
     if item.name in ("rm", "xargs") and any(o.name == "find" and _finds_protected(o) for o in item.upstream):
@@ -107,14 +108,12 @@ def _escalation(item: Simple, _root: str) -> str:
     return f"{item.name} takes the rights of another user" if item.name in _ESCALATE else ""
 
 
-def _modes(item: Simple, root: str) -> str:
+def _modes(item: Simple, _root: str) -> str:
     if item.name not in ("chmod", "chown", "chgrp"):
         return ""
     args = operands(item.args)
-    if item.name == "chmod" and args and re.fullmatch(r"[0-7]?0?777|[ao]*[ugo]*a?\+rwx|=rwx|a=rwx|ugo=rwx", args[0].text):
-        everyone = "777" in args[0].text or not args[0].text.startswith(("u+", "g+", "o+"))
-        if everyone:
-            return "chmod 777 lets everybody write"
+    if item.name == "chmod" and args and _EVERYBODY.fullmatch(args[0].text):
+        return "chmod 777 lets everybody write"
     if has_flag(item.args, "R", "--recursive") and any(protected(w, item.cwd, "") for w in args[1:]):
         return f"{item.name} of a protected folder with everything in it"
     return ""
@@ -151,7 +150,9 @@ def _power(item: Simple, _root: str) -> str:
     words = [word.text for word in item.args]
     if item.name in _POWER or (item.name == "init" and words[:1] in (["0"], ["6"])):
         return "it stops the machine"
-    if item.name == "systemctl" and {"poweroff", "reboot", "halt", "kexec", "suspend", "hibernate"} & set(words):
+    if item.name == "systemctl" and {"poweroff", "reboot", "halt", "kexec", "suspend", "hibernate"} & set(
+        words
+    ):
         return "it stops the machine"
     return ""
 
@@ -163,7 +164,10 @@ def _remote_code(item: Simple, _root: str) -> str:
     code = _code_words(item)
     inside = any(is_downloader(other) for other in item.nested) and (
         any(not word.static for word in code)
-        or any(r.operator in ("<", "<<<", "<<") and (r.target is None or not r.target.static) for r in item.redirects)
+        or any(
+            r.operator in ("<", "<<<", "<<") and (r.target is None or not r.target.static)
+            for r in item.redirects
+        )
     )
     # `curl … | python3 -m json.tool` reads data; an interpreter without code of its own runs what it is given.
     piped = any(_fetches(other) for other in item.upstream) and (item.name in SHELLS or not code)
@@ -179,7 +183,9 @@ def _code_words(item: Simple) -> tuple[Word, ...]:
 
 
 def _fetches(item: Simple) -> bool:
-    return is_downloader(item) or (item.name in WRAPPERS and any(word.text in _DOWNLOADERS for word in item.args))
+    return is_downloader(item) or (
+        item.name in WRAPPERS and any(word.text in _DOWNLOADERS for word in item.args)
+    )
 
 
 _RULES: tuple[Callable[[Simple, str], str], ...] = (

@@ -74,7 +74,8 @@ class Gate:
         spelled = relative(real, self._root)
         if writes and inside and not self._scope.allows(spelled):
             return deny("scope", f"{spelled} is outside of what this task may change.")
-        parts = {part.casefold().rstrip(". ") for part in (*Path(value).parts, *Path(spelled).parts if inside else ())}
+        names = [*Path(value).parts, *(Path(spelled).parts if inside else ())]
+        parts = {name.casefold().rstrip(". ") for name in names}
         if parts & _SECRET:
             return ask("paths", f"{value} may hold secrets.")
         if writes and inside and parts & _SETTINGS:
@@ -87,7 +88,7 @@ class Gate:
         if Effect.EXEC not in tool.effects or not isinstance(command, str):
             return allow("command")
         folder = getattr(args, "cwd", None) or getattr(args, "working_dir", None)
-        cwd = confine(folder, self._root, self._extra) if isinstance(folder, str) else None
+        cwd = confine(folder, self._root, self._extra) if isinstance(folder, str) and folder else None
         return judge_command(command, self._level, (self._root, *self._extra), self._blocked, cwd)
 
     def _by_level(self, tool: Tool[Any], args: Frozen) -> Verdict:
@@ -101,7 +102,10 @@ class Gate:
             case ApprovalLevel.SEMI_AUTO:
                 if tool.read_only or tool.effects <= {Effect.SPAWN, Effect.READ}:
                     return allow("level")
-                return ask("level", f"{tool.name} can change things; at the level semi-auto such calls are confirmed.")
+                return ask(
+                    "level",
+                    f"{tool.name} can change things; at the level semi-auto such calls are confirmed.",
+                )
             case ApprovalLevel.AUTO:
                 return allow("level")
 

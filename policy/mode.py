@@ -15,4 +15,6 @@ def judge_mode(mode: Mode, tool: Tool[Any]) -> Verdict:
     """In plan mode, refuse every tool that is neither read-only nor part of planning."""
     if mode is Mode.NORMAL or tool.read_only or tool.name in _PLANNING:
         return allow("mode")
-    return deny("mode", f"{tool.name} changes things, and plan mode is on. Read, plan and present the plan first.")
+    return deny(
+        "mode", f"{tool.name} changes things, and plan mode is on. Read, plan and present the plan first."
+    )

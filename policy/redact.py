@@ -22,7 +22,9 @@ _TOKENS = re.compile(
     )(?![A-Za-z0-9])""",
     re.VERBOSE,
 )
-_BEARER = re.compile(r"(?i)(\bauthorization\b[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:bearer|basic|token)\s{1,4})[A-Za-z0-9._~+/=-]{12,4000}")
+_BEARER = re.compile(
+    r"(?i)(\bauthorization\b[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:bearer|basic|token)\s{1,4})[A-Za-z0-9._~+/=-]{12,4000}"
+)
 _USERINFO = re.compile(r"(\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@'\"]{0,100}:)[^\s/@'\"$<{]{3,200}(@)")
 _ASSIGNED = re.compile(
     r"""(\b[A-Z][A-Z0-9_]{0,60}(?:API_KEY|SECRET_KEY|SECRET_ACCESS_KEY|ACCESS_TOKEN|AUTH_TOKEN|PASSWORD|CLIENT_SECRET)=["']?)

@@ -49,9 +49,9 @@ def _absolute(
             yield deny("floor", "It is a fork bomb: a function that starts itself again and again.")
         if inside.broken:
             yield ask("parse", f"It cannot be judged: {inside.broken}.")
-    for item, inside in found:
+    for item, _ in found:
         shown = re.sub(r"\s+", " ", item.text)[:200]
-        why = floor(item, inside, places[0])
+        why = floor(item, places[0])
         if why:
             yield deny("floor", f"`{shown}` is never run: {why}.")
         rule = next((rule for rule in blocked if _matches(item, rule)), None)

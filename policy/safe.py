@@ -4,6 +4,7 @@ A list of *allowed* flags, never of forbidden ones: git and GNU tools take abbre
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from .confirm import git_words
@@ -30,7 +31,11 @@ class _Flags:
                     return False
             elif text.startswith("-") and len(text) > 1 and not re.fullmatch(r"-\d+", text):
                 letters = re.match(r"-([A-Za-z]*)", text)
-                if letters is None or not letters[1] or any(letter not in self.short for letter in letters[1]):
+                if (
+                    letters is None
+                    or not letters[1]
+                    or any(letter not in self.short for letter in letters[1])
+                ):
                     return False
         return len(operands(args)) <= self.operands
 
@@ -126,21 +131,123 @@ _GIT: dict[str, _Flags] = {
     "grep": _Flags("nilLwEFGPchHIqveABC", "line-number ignore-case files-with-matches count word-regexp extended-regexp "
                    "fixed-strings perl-regexp cached untracked name-only heading break show-function and or not"),
 }  # fmt: skip
-_GIT_PAIRS = {("stash", "list"), ("worktree", "list"), ("reflog", "show"), ("config", "--get"), ("config", "--list"), ("config", "-l")}
+_GIT_PAIRS = {
+    ("stash", "list"),
+    ("worktree", "list"),
+    ("reflog", "show"),
+    ("config", "--get"),
+    ("config", "--list"),
+    ("config", "-l"),
+}
 _ANY_WORDS = frozenset({"echo", ":", "printf"})  # they print or drop their words, whatever they are
-_GLOB_FIRST = frozenset("ls cat head tail wc file stat du md5sum sha1sum sha256sum echo printf".split())
+_GLOB_FIRST = frozenset(
+    [
+        "ls",
+        "cat",
+        "head",
+        "tail",
+        "wc",
+        "file",
+        "stat",
+        "du",
+        "md5sum",
+        "sha1sum",
+        "sha256sum",
+        "echo",
+        "printf",
+    ]
+)
 _FIND = frozenset(
-    "-name -iname -path -ipath -wholename -type -maxdepth -mindepth -size -mtime -mmin -atime -amin -ctime -cmin -newer -not -o "
-    "-a -and -or ! ( ) -print -print0 -empty -prune -regex -iregex -regextype -perm -user -group -links -L -H -P -ls -printf "
-    "-xdev -mount -follow -depth -daystart -readable -writable -executable -true -false -quit -samefile -inum".split()
+    [
+        "-name",
+        "-iname",
+        "-path",
+        "-ipath",
+        "-wholename",
+        "-type",
+        "-maxdepth",
+        "-mindepth",
+        "-size",
+        "-mtime",
+        "-mmin",
+        "-atime",
+        "-amin",
+        "-ctime",
+        "-cmin",
+        "-newer",
+        "-not",
+        "-o",
+        "-a",
+        "-and",
+        "-or",
+        "!",
+        "(",
+        ")",
+        "-print",
+        "-print0",
+        "-empty",
+        "-prune",
+        "-regex",
+        "-iregex",
+        "-regextype",
+        "-perm",
+        "-user",
+        "-group",
+        "-links",
+        "-L",
+        "-H",
+        "-P",
+        "-ls",
+        "-printf",
+        "-xdev",
+        "-mount",
+        "-follow",
+        "-depth",
+        "-daystart",
+        "-readable",
+        "-writable",
+        "-executable",
+        "-true",
+        "-false",
+        "-quit",
+        "-samefile",
+        "-inum",
+    ]
 )
 _SED_ADDRESS = r"(?:\d+|\$|/(?:\\.|[^/\\\n])*/I?)"
 _SED = re.compile(
     rf"(?:{_SED_ADDRESS}(?:[,~]\+?{_SED_ADDRESS})?)?\s*!?\s*"
     r"(?:[pdq=lPDnNgGhHx]|s([/|#,:@!%])(?:\\.|(?!\1)[^\\\n])*\1(?:\\.|(?!\1)[^\\\n])*\1[gpiI0-9]*)\s*"
 )
-_AWK_ACTS = re.compile(r"system|getline|close|fflush|printf?\s*[^{}]*[>|]|[|>@]|\bENVIRON\b|\binclude\b|\bload\b")
-_VERSIONS = frozenset("python python3 node npm npx cargo rustc go java ruby gcc g++ clang make cmake pip uv ruff pytest git rg".split())
+_AWK_ACTS = re.compile(
+    r"system|getline|close|fflush|printf?\s*[^{}]*[>|]|[|>@]|\bENVIRON\b|\binclude\b|\bload\b"
+)
+_VERSIONS = frozenset(
+    [
+        "python",
+        "python3",
+        "node",
+        "npm",
+        "npx",
+        "cargo",
+        "rustc",
+        "go",
+        "java",
+        "ruby",
+        "gcc",
+        "g++",
+        "clang",
+        "make",
+        "cmake",
+        "pip",
+        "uv",
+        "ruff",
+        "pytest",
+        "git",
+        "rg",
+    ]
+)
+_SINKS = ("/dev/null", "/dev/stderr", "/dev/stdout")
 _ENVIRONMENT = frozenset({"LC_ALL", "LANG", "NO_COLOR", "TERM", "COLUMNS", "LINES", "TZ", "CI"})
 
 
@@ -150,50 +257,53 @@ def read_only(script: Script, item: Simple) -> bool:
         return False
     if not item.words:
         return True
-    if item.words[0].text != item.name or not item.name:
+    if not item.name or item.words[0].text != item.name:
         return False  # ./sed is not sed (S14)
-    words = item.args
-    if any(("$(" in w.text or "`" in w.text) and "[" in w.text and w.static for w in words) and item.name in ("test", "[", "[["):
-        return False  # an array index is evaluated even in single quotes (S09)
     if item.name in _ANY_WORDS:
-        return not (item.name == "printf" and words and words[0].text.startswith("-"))
-    if not all(word.static for word in words):
-        return False
-    if item.name not in _GLOB_FIRST and any(w.glob and w.text[:1] in ("*", "?", "[") for w in words):
-        return False  # a file may be named like a flag
-    return _known(item.name, item)
+        return not (item.name == "printf" and item.args and item.args[0].text.startswith("-"))
+    # A file may be named like a flag, and an unknown word may be one.
+    named_like_flag = item.name not in _GLOB_FIRST and any(
+        w.glob and w.text[:1] in ("*", "?", "[") for w in item.args
+    )
+    return all(word.static for word in item.args) and not named_like_flag and _known(item.name, item)
 
 
 def _plain_surroundings(item: Simple) -> bool:
     for name, _ in item.assignments:
         if name not in _ENVIRONMENT and (item.words or not name.islower()):
             return False
-    return all(not r.writes or (r.target is not None and r.target.static and
-                                r.target.text in ("/dev/null", "/dev/stderr", "/dev/stdout")) for r in item.redirects)  # fmt: skip
+    return all(
+        not r.writes or (r.target is not None and r.target.static and r.target.text in _SINKS)
+        for r in item.redirects
+    )
 
 
 def _known(name: str, item: Simple) -> bool:
     texts = [word.text for word in item.args]
     if name in _VERSIONS and texts in (["--version"], ["-V"], ["version"]):
         return True
-    match name:
-        case "git":
-            return _git(item)
-        case "find":
-            return all(t in _FIND or not t.startswith(("-", "(", "!")) or re.fullmatch(r"-\d+|-", t) for t in texts)
-        case "sed":
-            return _sed(texts)
-        case "awk" | "gawk" | "mawk":
-            return _awk(texts)
-        case "test" | "[" | "[[":
-            return "-v" not in texts and "-R" not in texts and not any("[" in t for t in texts if t not in ("[", "[["))
-        case "date":
-            return all(t.startswith("+") or t in ("-u", "--utc", "-R", "-I", "-Iseconds", "--iso-8601") for t in texts)
-        case _:
-            return name in _TABLE and _TABLE[name].admit(item.args)
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(item, texts)
+    return name in _TABLE and _TABLE[name].admit(item.args)
 
 
-def _git(item: Simple) -> bool:
+def _find(_item: Simple, texts: list[str]) -> bool:
+    return all(t in _FIND or not t.startswith(("-", "(", "!")) or re.fullmatch(r"-\d+|-", t) for t in texts)
+
+
+def _test(_item: Simple, texts: list[str]) -> bool:
+    """An array index in a word is evaluated, even in single quotes (S09)."""
+    return not {"-v", "-R"} & set(texts) and not any("[" in t for t in texts if t not in ("[", "[["))
+
+
+def _date(_item: Simple, texts: list[str]) -> bool:
+    return all(
+        t.startswith("+") or t in ("-u", "--utc", "-R", "-I", "-Iseconds", "--iso-8601") for t in texts
+    )
+
+
+def _git(item: Simple, _texts: list[str]) -> bool:
     before, words = git_words(item)
     if not words or any(option not in ("--no-pager", "-P", "--no-optional-locks") for option in before):
         return False
@@ -203,7 +313,7 @@ def _git(item: Simple) -> bool:
     return flags is not None and words[-1] != "--" and flags.admit(tuple(Word(text) for text in words[1:]))
 
 
-def _sed(texts: list[str]) -> bool:
+def _sed(_item: Simple, texts: list[str]) -> bool:
     scripts: list[str] = []
     files = 0
     rest = list(texts)
@@ -224,13 +334,29 @@ def _sed(texts: list[str]) -> bool:
 def _sed_script(script: str) -> bool:
     if _SED.fullmatch(script):
         return True
-    return all(_SED.fullmatch(piece) for piece in re.split(r"[;\n]", script) if piece.strip()) and bool(script.strip())
+    return all(_SED.fullmatch(piece) for piece in re.split(r"[;\n]", script) if piece.strip()) and bool(
+        script.strip()
+    )
 
 
-def _awk(texts: list[str]) -> bool:
+def _awk(_item: Simple, texts: list[str]) -> bool:
     rest = list(texts)
     while rest and rest[0].startswith("-"):
         if not re.fullmatch(r"-[Fv].*", rest[0]):
             return False
         del rest[: 2 if rest[0] in ("-F", "-v") else 1]
     return bool(rest) and not _AWK_ACTS.search(rest[0]) and not any("=" in text for text in rest[1:])
+
+
+_SPECIAL: dict[str, Callable[[Simple, list[str]], bool]] = {
+    "git": _git,
+    "find": _find,
+    "sed": _sed,
+    "awk": _awk,
+    "gawk": _awk,
+    "mawk": _awk,
+    "test": _test,
+    "[": _test,
+    "[[": _test,
+    "date": _date,
+}

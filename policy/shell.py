@@ -18,16 +18,64 @@ from .words import Word, heredoc_text, text_of, words_of
 MAX_CHARS = 65_536  # of one command line; beyond it nothing is judged and a person must look
 MAX_COMMANDS = 300
 _PLAIN = frozenset(
-    """program list pipeline command command_name word number string string_content raw_string ansi_c_string
-    concatenation simple_expansion expansion variable_name special_variable_name redirected_statement file_redirect
-    file_descriptor heredoc_redirect heredoc_start heredoc_body heredoc_content heredoc_end herestring_redirect
-    command_substitution process_substitution subshell compound_statement if_statement elif_clause else_clause
-    for_statement while_statement do_group case_statement case_item negated_command comment variable_assignment
-    variable_assignments test_command test_operator binary_expression unary_expression regex extglob_pattern
-    parenthesized_expression declaration_command unset_command brace_expression""".split()
+    [
+        "program",
+        "list",
+        "pipeline",
+        "command",
+        "command_name",
+        "word",
+        "number",
+        "string",
+        "string_content",
+        "raw_string",
+        "ansi_c_string",
+        "concatenation",
+        "simple_expansion",
+        "expansion",
+        "variable_name",
+        "special_variable_name",
+        "redirected_statement",
+        "file_redirect",
+        "file_descriptor",
+        "heredoc_redirect",
+        "heredoc_start",
+        "heredoc_body",
+        "heredoc_content",
+        "heredoc_end",
+        "herestring_redirect",
+        "command_substitution",
+        "process_substitution",
+        "subshell",
+        "compound_statement",
+        "if_statement",
+        "elif_clause",
+        "else_clause",
+        "for_statement",
+        "while_statement",
+        "do_group",
+        "case_statement",
+        "case_item",
+        "negated_command",
+        "comment",
+        "variable_assignment",
+        "variable_assignments",
+        "test_command",
+        "test_operator",
+        "binary_expression",
+        "unary_expression",
+        "regex",
+        "extglob_pattern",
+        "parenthesized_expression",
+        "declaration_command",
+        "unset_command",
+        "brace_expression",
+    ]
 )
 _COMMANDS = frozenset({"command", "declaration_command", "unset_command", "test_command"})
-_FORGET = frozenset({"read", "mapfile", "readarray", "printf", "unset", "source", ".", "eval", "getopts", "let"})
+_FORGET = frozenset(
+    {"read", "mapfile", "readarray", "printf", "unset", "source", ".", "eval", "getopts", "let"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +194,20 @@ class _Walk:
     def _visit(self, node: Node) -> None:
         if node.is_named and node.type not in _PLAIN:
             self.script.oddities.append(node.type.replace("_", " "))
+        elif node.type in ("compound_statement", "test_command") and text_of(node).startswith("(("):
+            self.script.oddities.append("arithmetic")  # it evaluates the text of variables
         if node.type in _COMMANDS:
             self._command(node)
         elif node.type == "redirected_statement":
             body = node.child_by_field_name("body")
-            if body is None or body.type != "command":  # `> file`, `{ …; } > file`: the redirection is an act of its own
-                self._add(Simple(words=(), text=text_of(node), cwd=self._cwd, redirects=_redirects(node, self._env())))
+            if (
+                body is None or body.type != "command"
+            ):  # `> file`, `{ …; } > file`: the redirection is an act of its own
+                self._add(
+                    Simple(
+                        words=(), text=text_of(node), cwd=self._cwd, redirects=_redirects(node, self._env())
+                    )
+                )
         elif node.type == "pipeline":
             self.pipelines.append([(c.start_byte, c.end_byte) for c in node.children if c.is_named])
         elif node.type == "variable_assignment":
@@ -209,8 +265,15 @@ class _Walk:
         key = text_of(name)
         # Two assignments can be two branches: then the value is not known.
         self._vars[key] = known if self._vars.get(key, known) == known else None
-        self._add(Simple(words=(), text=text_of(node), cwd=self._cwd, assignments=((key, found[0] if found else Word("")),),
-                         span=(node.start_byte, node.end_byte)))
+        self._add(
+            Simple(
+                words=(),
+                text=text_of(node),
+                cwd=self._cwd,
+                assignments=((key, found[0] if found else Word("")),),
+                span=(node.start_byte, node.end_byte),
+            )
+        )
 
     def _function(self, node: Node) -> None:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
@@ -224,7 +287,12 @@ class _Walk:
 
 def _plain_words(node: Node, env: dict[str, str | None]) -> list[Word]:
     """The words of an argument; of ``[[ … ]]`` and the like, every word inside."""
-    if node.type in ("binary_expression", "unary_expression", "parenthesized_expression", "negated_expression"):
+    if node.type in (
+        "binary_expression",
+        "unary_expression",
+        "parenthesized_expression",
+        "negated_expression",
+    ):
         return [word for leaf in _leaves(node) for word in words_of(leaf, env)]
     return words_of(node, env)
 
@@ -276,4 +344,6 @@ def _link(commands: list[Simple], pipelines: list[list[tuple[int, int]]]) -> Non
 
 
 def _stage(item: Simple, stages: list[tuple[int, int]]) -> int:
-    return next((n for n, (start, end) in enumerate(stages) if start <= item.span[0] and item.span[1] <= end), -1)
+    return next(
+        (n for n, (start, end) in enumerate(stages) if start <= item.span[0] and item.span[1] <= end), -1
+    )

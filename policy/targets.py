@@ -9,11 +9,38 @@ from .words import Word
 
 HOME = "/home/~"  # stands for the user's home, whose place this room does not know
 _SYSTEM = frozenset(
-    "/bin /boot /dev /etc /home /lib /lib32 /lib64 /media /mnt /opt /proc /root /run /sbin /srv /sys /usr /var "
-    "/Applications /Library /System /Users /Volumes /private".split()
+    [
+        "/bin",
+        "/boot",
+        "/dev",
+        "/etc",
+        "/home",
+        "/lib",
+        "/lib32",
+        "/lib64",
+        "/media",
+        "/mnt",
+        "/opt",
+        "/proc",
+        "/root",
+        "/run",
+        "/sbin",
+        "/srv",
+        "/sys",
+        "/usr",
+        "/var",
+        "/Applications",
+        "/Library",
+        "/System",
+        "/Users",
+        "/Volumes",
+        "/private",
+    ]
 )
 _WILD = re.compile(r"^(?:[*?]|\[[^\]]*\])+$|^\.(?:[*?]|\[[^\]]*\])+$")
-_DEVICE = re.compile(r"^/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|loop|dm-|md|mapper/|disk|rdisk|sr|zram|mem$|kmem$|port$)")
+_DEVICE = re.compile(
+    r"^/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|loop|dm-|md|mapper/|disk|rdisk|sr|zram|mem$|kmem$|port$)"
+)
 _HARMLESS = re.compile(r"^/dev/(?:null|zero|full|u?random|tty|std(?:in|out|err)|fd/\d+)$")
 
 
@@ -34,7 +61,11 @@ def protected(word: Word, cwd: str | None, root: str) -> bool:
     path = absolute(word, cwd)
     if path is None:
         # `cd "$X" && rm -rf *`: an empty variable leaves the shell in some other folder.
-        return word.static and bool(_WILD.match(PurePosixPath(word.text).name or "")) and "/" not in word.text.strip("./")
+        return (
+            word.static
+            and bool(_WILD.match(PurePosixPath(word.text).name or ""))
+            and "/" not in word.text.strip("./")
+        )
     folder, _, last = path.rpartition("/")
     if word.glob and _WILD.match(last):
         path = folder or "/"

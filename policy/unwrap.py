@@ -4,14 +4,28 @@ An inner command is judged exactly like an outer one, so no wrapper hides anythi
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 from .shell import Script, Simple, parse
 from .words import Word
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash"})
-INTERPRETERS = SHELLS | {"python", "python2", "python3", "perl", "ruby", "node", "php", "lua", "deno", "bun", "osascript", "pwsh"}
+INTERPRETERS = SHELLS | {
+    "python",
+    "python2",
+    "python3",
+    "perl",
+    "ruby",
+    "node",
+    "php",
+    "lua",
+    "deno",
+    "bun",
+    "osascript",
+    "pwsh",
+}
 READERS = frozenset({"eval", "source", "."})
 _DEPTH = 8
 # Wrapper -> its options that take a value in the next word. The first word that is none of them begins the inner command.
@@ -21,7 +35,22 @@ _WRAPPERS: dict[str, frozenset[str]] = {
     "ionice": frozenset({"-c", "-n", "-p", "--class", "--classdata"}),
     "timeout": frozenset({"-s", "--signal", "-k", "--kill-after"}),
     "stdbuf": frozenset({"-i", "-o", "-e", "--input", "--output", "--error"}),
-    "xargs": frozenset({"-I", "-n", "-P", "-L", "-d", "-a", "-E", "-s", "--max-args", "--max-procs", "--delimiter", "--arg-file"}),
+    "xargs": frozenset(
+        {
+            "-I",
+            "-n",
+            "-P",
+            "-L",
+            "-d",
+            "-a",
+            "-E",
+            "-s",
+            "--max-args",
+            "--max-procs",
+            "--delimiter",
+            "--arg-file",
+        }
+    ),
     "time": frozenset({"-f", "-o", "--format", "--output"}),
     "exec": frozenset({"-a"}),
     "sudo": frozenset({"-u", "-g", "-h", "-p", "-C", "-D", "-R", "-T", "-U", "--user", "--group", "--chdir"}),
@@ -30,10 +59,15 @@ _WRAPPERS: dict[str, frozenset[str]] = {
     "flock": frozenset({"-w", "-E", "--timeout"}),
     "strace": frozenset({"-e", "-o", "-p", "-s"}),
     "watch": frozenset({"-n", "--interval"}),
-    "ssh": frozenset({"-p", "-i", "-l", "-o", "-F", "-J", "-L", "-R", "-D", "-b", "-c", "-e", "-m", "-S", "-W", "-w", "-E"}),
+    "ssh": frozenset(
+        {"-p", "-i", "-l", "-o", "-F", "-J", "-L", "-R", "-D", "-b", "-c", "-e", "-m", "-S", "-W", "-w", "-E"}
+    ),
     "unshare": frozenset(),
     "parallel": frozenset({"-j", "--jobs"}),
-    **{name: frozenset() for name in ("nohup", "setsid", "command", "builtin", "busybox", "toybox", "coproc", "caffeinate")},
+    **{
+        name: frozenset()
+        for name in ("nohup", "setsid", "command", "builtin", "busybox", "toybox", "coproc", "caffeinate")
+    },
 }
 WRAPPERS = frozenset(_WRAPPERS)
 _OPERANDS = {"timeout": 1, "chroot": 1, "flock": 1, "ssh": 1}  # words of its own before the inner command
@@ -56,6 +90,8 @@ def _peel(item: Simple, script: Script, depth: int) -> Iterator[tuple[Simple, Sc
     for inner in _inner_commands(item):
         yield from _peel(inner, script, depth + 1)
     for text in _inner_scripts(item):
+        if not text.strip():
+            continue
         inside = parse(text, item.cwd or "/")
         for inner in inside.commands:
             if item.cwd is None and inner.cwd == "/":
@@ -106,23 +142,34 @@ def _after_options(item: Simple, name: str) -> tuple[list[tuple[str, Word]], tup
 
 def _inner_scripts(item: Simple) -> Iterator[str]:
     name = item.name
-    if name in SHELLS or name in ("script", "su", "runuser"):
-        yield from _dash_c(item)
-    if name == "eval" or name in _JOINED:
-        words = item.args if name == "eval" else _after_options(item, name)[1]
-        if words:
-            yield " ".join(word.text for word in words)
-    if name == "env":
-        texts = [w.text for w in item.args]
-        yield from (b for a, b in zip(texts, texts[1:], strict=False) if a in ("-S", "--split-string"))
-    if name == "trap" and item.args:
-        yield item.args[0].text
-    if name in SHELLS or any(inner.name in SHELLS for inner in item.nested):
-        yield from (r.text for r in item.redirects if r.text.strip())
     if name in SHELLS:
-        for before in item.upstream:
-            if before.name in ("echo", "printf"):
-                yield " ".join(w.text for w in before.args if not w.text.startswith("-")).replace("\\n", "\n")
+        yield from _dash_c(item)
+        echoes = (before for before in item.upstream if before.name in ("echo", "printf"))
+        yield from (_printed(before) for before in echoes)
+    if name in SHELLS or any(inner.name in SHELLS for inner in item.nested):
+        yield from (redirect.text for redirect in item.redirects)
+    match name:
+        case "script" | "su" | "runuser":
+            yield from _dash_c(item)
+        case "eval":
+            yield _joined(item.args)
+        case "watch" | "ssh" | "parallel":
+            yield _joined(_after_options(item, name)[1])
+        case "env":
+            yield from (b.text for a, b in pairwise(item.args) if a.text in ("-S", "--split-string"))
+        case "trap":
+            yield _joined(item.args[:1])
+        case _:
+            return
+
+
+def _printed(item: Simple) -> str:
+    """What ``echo`` or ``printf`` hands to the shell behind the pipe, as far as it can be seen."""
+    return _joined(word for word in item.args if not word.text.startswith("-")).replace("\\n", "\n")
+
+
+def _joined(words: Iterable[Word]) -> str:
+    return " ".join(word.text for word in words)
 
 
 def _dash_c(item: Simple) -> Iterator[str]:

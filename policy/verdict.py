@@ -47,6 +47,6 @@ def join(verdicts: Iterable[Verdict]) -> Verdict:
     """
     worst = ALLOW
     for verdict in verdicts:
-        if verdict.rank > worst.rank or not worst.layer:
-            worst = verdict if verdict.rank >= worst.rank else worst
+        if verdict.rank > worst.rank or worst is ALLOW:
+            worst = verdict
     return worst

@@ -7,6 +7,9 @@ from itertools import islice
 from tree_sitter import Node
 
 _BRACES = re.compile(r"^(.*?)\{([^{}]*)\}(.*)$", re.DOTALL)
+_BARE = frozenset(
+    ["word", "number", "variable_name", "special_variable_name", "test_operator", "regex", "extglob_pattern"]
+)
 _MAX_BRACES = 64
 _ESCAPED = re.compile(r"\\(\n|.)", re.DOTALL)
 _IN_QUOTES = re.compile(r'\\([$`"\\\n])')
@@ -45,22 +48,24 @@ def heredoc_text(node: Node) -> str:
 
 def _read(node: Node, env: dict[str, str | None]) -> tuple[Word, bool]:
     """The word and whether unquoted braces are in it."""
-    match node.type:
-        case "word" | "number" | "variable_name" | "special_variable_name" | "test_operator" | "regex" | "extglob_pattern":
-            return _bare(text_of(node))
+    kind = node.type
+    if kind in _BARE:
+        return _bare(text_of(node))
+    if kind == "concatenation":
+        return _joined(node, env)
+    match kind:
         case "raw_string":
-            return Word(text_of(node)[1:-1]), False
+            word = Word(text_of(node)[1:-1])
         case "ansi_c_string":
-            return _ansi(text_of(node)[2:-1]), False
+            word = _ansi(text_of(node)[2:-1])
         case "string" | "translated_string":
-            return _quoted(node, env), False
+            word = _quoted(node, env)
         case "simple_expansion" | "expansion":
-            return _variable(node, env), False
-        case "concatenation":
-            return _joined(node, env)
+            word = _variable(node, env)
         case _:
             # Punctuation ([[, ]], !) stands for itself; substitutions and arithmetic are known only when they run.
-            return Word(text_of(node), static=not node.is_named), False
+            word = Word(text_of(node), static=not node.is_named)
+    return word, False
 
 
 def _bare(source: str) -> tuple[Word, bool]:
@@ -119,9 +124,15 @@ def _joined(node: Node, env: dict[str, str | None]) -> tuple[Word, bool]:
     for number, child in enumerate(node.children):
         word, _ = _read(child, env)
         # A tilde counts only at the very beginning of the whole word.
-        text = text_of(child) if number and child.type == "word" and text_of(child).startswith("~") else word.text
+        text = (
+            text_of(child)
+            if number and child.type == "word" and text_of(child).startswith("~")
+            else word.text
+        )
         texts.append(text)
-        bare.append(_ESCAPED.sub("", text_of(child)) if child.type in ("word", "{", "}", "brace_expression") else "")
+        bare.append(
+            _ESCAPED.sub("", text_of(child)) if child.type in ("word", "{", "}", "brace_expression") else ""
+        )
         static, glob = static and word.static, glob or word.glob
     braces = bool(re.search(r"\{[^}]*(,|\.\.)[^{]*\}", "".join(bare)))
     return Word("".join(texts), static or braces, glob), braces
@@ -129,7 +140,8 @@ def _joined(node: Node, env: dict[str, str | None]) -> tuple[Word, bool]:
 
 def _expand(text: str) -> list[str]:
     """Brace lists, inner ones first to last; a sequence (``{a..z}``) is left as it is."""
-    found, queue = [], [text]
+    found: list[str] = []
+    queue = [text]
     while queue and len(found) + len(queue) <= _MAX_BRACES:
         item = queue.pop(0)
         split = _BRACES.match(item)

@@ -90,7 +90,7 @@ def load_plan(
         merged = {**cast("JsonObject", swarm), **chosen.given()}
         settings = _validate(SwarmSettings, merged, ("swarm",), problems)
     tickets = _tickets(raw.get("task", []), problems)
-    problems += _cross_check(tickets, agents)
+    problems += _cross_check(tickets, _declared(raw.get("task", [])), agents)
     if settings is not None:
         problems += _check_into(settings)
     if problems or settings is None:
@@ -286,7 +286,15 @@ def _check_recipe(raw: Any, at: KeyPath, problems: list[Problem]) -> bool:
     return len(problems) == before
 
 
-def _cross_check(tickets: list[tuple[int, Ticket]], agents: Mapping[str, AgentSpec]) -> list[Problem]:
+def _declared(raw: Any) -> frozenset[str]:
+    """Every id in the file, also of tickets with problems of their own."""
+    items = cast("list[Any]", raw) if isinstance(raw, list) else []
+    return frozenset(str(cast("JsonObject", item).get("id")) for item in items if isinstance(item, dict))
+
+
+def _cross_check(
+    tickets: list[tuple[int, Ticket]], declared: frozenset[str], agents: Mapping[str, AgentSpec]
+) -> list[Problem]:
     problems: list[Problem] = []
     first: dict[str, int] = {}
     for index, ticket in tickets:
@@ -300,7 +308,7 @@ def _cross_check(tickets: list[tuple[int, Ticket]], agents: Mapping[str, AgentSp
         problems += [
             Problem((*at, "depends_on"), f"there is no ticket `{parent}`")
             for parent in ticket.depends_on
-            if parent not in first
+            if parent not in declared
         ]
         problems += _check_agents(ticket, at, agents)
         problems += _check_globs(ticket, at)

@@ -26,6 +26,7 @@ from .offload import Offloader
 from .registry import ToolRegistry
 from .schema import card, dump_args, parse_args
 
+FAILED = "\u00d7"  # the multiplication sign of TOR-04
 EMPTY = "(no output)"  # providers refuse blank content (M06)
 _SUMMARY = 200  # characters of an error summary (TOR-04)
 _EVENT_TEXT = 4_000  # characters of one argument in an event
@@ -175,7 +176,7 @@ class Dispatcher:
     def _judge(self, tool: Tool[Any], args: Frozen) -> Verdict:
         try:
             return self.gate.judge(tool, args)
-        except Exception as error:  # a gate that breaks must not be an open gate
+        except Exception as error:  # noqa: BLE001 a gate that breaks must not be an open gate
             return deny("gate", f"the safety check itself failed ({type(error).__name__}: {error})")
 
     async def _ask(self, tool: Tool[Any], job: _Job, reason: str) -> ErrorInfo | None:
@@ -190,7 +191,7 @@ class Dispatcher:
         )
         try:
             answer = await self.asker.approve(request)
-        except Exception as error:  # no decision could be had: not allowed (SAF-09)
+        except Exception as error:  # noqa: BLE001 no decision could be had: not allowed (SAF-09)
             return _unanswered(tool.name, f" ({type(error).__name__}: {error})")
         if answer.decision == "no_answer":
             return _unanswered(tool.name, "")
@@ -243,14 +244,16 @@ class Dispatcher:
             return await tool.run(job.args, job.ctx)
         except asyncio.CancelledError:
             current = asyncio.current_task()
-            if current is not None and not current.cancelling():  # something inside was cancelled, not this call
+            if (
+                current is not None and not current.cancelling()
+            ):  # something inside was cancelled, not this call
                 return ToolResult.failure(f"{tool.name} was cancelled from within.", kind=ErrorKind.CANCELLED)
             cancelled = ToolResult.failure(f"{tool.name} was cancelled.", kind=ErrorKind.CANCELLED)
-            self._emit_finished(job, cancelled, "× cancelled", 0.0)
+            self._emit_finished(job, cancelled, f"{FAILED} cancelled", 0.0)
             raise
         except OpenDevError as error:
             return _failed(error.info)
-        except Exception as error:  # the border: a defect of one tool is a readable result (ERR-06)
+        except Exception as error:  # noqa: BLE001 the border: a defect of one tool is a readable result (ERR-06)
             return _crashed(tool.name, error)
 
     async def _present(self, job: _Job, result: ToolResult) -> str:
@@ -301,7 +304,8 @@ def _interrupted(job: _Job) -> ErrorInfo | None:
     if not job.ctx.interrupt.is_set:
         return None
     return ErrorInfo(
-        kind=ErrorKind.CANCELLED, message=f"{job.call.name} did not run: interrupted ({job.ctx.interrupt.reason})."
+        kind=ErrorKind.CANCELLED,
+        message=f"{job.call.name} did not run: interrupted ({job.ctx.interrupt.reason}).",
     )
 
 
@@ -318,7 +322,10 @@ def _unanswered(name: str, why: str) -> ErrorInfo:
 
 
 def _crashed(name: str, error: Exception) -> ToolResult:
-    kinds = {TimeoutError: ErrorKind.TIMEOUT, FileNotFoundError: ErrorKind.NOT_FOUND}
+    kinds: dict[type[Exception], ErrorKind] = {
+        TimeoutError: ErrorKind.TIMEOUT,
+        FileNotFoundError: ErrorKind.NOT_FOUND,
+    }
     kind = kinds.get(type(error), ErrorKind.TOOL if isinstance(error, OSError) else ErrorKind.INTERNAL)
     return ToolResult.failure(f"{name} failed: {type(error).__name__}: {error}"[:2_000], kind=kind)
 
@@ -330,7 +337,7 @@ def _summary(result: ToolResult) -> str:
         return redact(lines[0][:_SUMMARY]) if lines else EMPTY
     kind = result.error.kind.value if result.error else ErrorKind.TOOL.value
     message = result.error.message if result.error else result.text
-    return redact(f"× Error: {kind}: {message}".replace("\n", " ")[:_SUMMARY])
+    return redact(f"{FAILED} Error: {kind}: {message}".replace("\n", " ")[:_SUMMARY])
 
 
 def _for_event(arguments: JsonObject) -> JsonObject:

@@ -6,10 +6,10 @@ from pydantic import Field
 
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.model import Frozen
-from ..core.tool import Effect, Tool, ToolContext, ToolResult
+from ..core.tool import Effect, Limits, Tool, ToolContext, ToolResult
 from .blocking import run_blocking
 from .edit.canonical import printable
-from .edit.chain import Edited, edit
+from .edit.chain import Edited, chain, edit
 from .edit.diff import diff
 from .files import (
     Place,
@@ -56,7 +56,7 @@ def _edit(args: Args, ctx: ToolContext) -> ToolResult:
         return _create(args, target, ctx)
     data = read_bytes(target.path, target.name)
     ctx.seen.assert_fresh(target.path, data)
-    change = _plan(args, target, data)
+    change = _plan(args, target, data, ctx.limits)
     linked = write_bytes_atomic(Write(target.path, target.name, data, change.after))
     ctx.seen.record(target.path, change.after)
     return _result(target, change, hard_links=bool(linked))
@@ -79,10 +79,16 @@ def _create(args: Args, target: Place, ctx: ToolContext) -> ToolResult:
     return _result(target, _Change(edited, Text("", "utf-8"), after), hard_links=False)
 
 
-def _plan(args: Args, target: Place, data: bytes) -> _Change:
+def _plan(args: Args, target: Place, data: bytes, limits: Limits) -> _Change:
     before = decode(data, target.name)
+    similarity = "locate" if args.replace_all else limits.edit_similarity  # C-46: never both
     edited = edit(
-        before.text, args.old_content, args.new_content, path=target.name, replace_all=args.replace_all
+        before.text,
+        args.old_content,
+        args.new_content,
+        path=target.name,
+        replace_all=args.replace_all,
+        passes=chain(similarity),
     )
     if any(splits_character(before, offset) for offset in edited.offsets):
         raise OpenDevError(

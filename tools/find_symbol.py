@@ -7,7 +7,6 @@ from ..core.ports import SymbolPlace
 from ..core.tool import Effect, Tool, ToolContext, ToolResult
 from .files import place
 
-
 SHOWN = 200  # definitions in one answer
 
 

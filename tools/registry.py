@@ -14,6 +14,7 @@ from .schema import schema_of
 
 _TEMPLATES = Path(__file__).parents[1] / "templates" / "tools"
 _VARIABLE = re.compile(r"\$\{([A-Z_]+)\}")
+_ALIASES = {"text_search": "search"}  # C-22
 _PREFIX = 4  # a shorter beginning of a name says too little
 
 
@@ -71,7 +72,11 @@ class ToolRegistry:
         if len(found) == 1:
             return self._tools[found[0]]
         near = self.near(name)
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"Available are: {', '.join(self.names) or 'none'}."
+        hint = (
+            f"Did you mean {' or '.join(near)}?"
+            if near
+            else f"Available are: {', '.join(self.names) or 'none'}."
+        )
         shown = ascii(name[:80])
         return ErrorInfo(kind=ErrorKind.NOT_FOUND, message=f"There is no tool named {shown}.", hint=hint)
 
@@ -86,7 +91,7 @@ class ToolRegistry:
 
     def _alike(self, name: str) -> list[str]:
         last = re.split(r"[.:/]", name.strip())[-1] if not name.startswith("mcp__") else name
-        wanted = _fold(last)
+        wanted = _fold(_ALIASES.get(last, last))
         same = [item for item in self._tools if _fold(item) == wanted]
         if same or len(wanted) < _PREFIX:
             return same

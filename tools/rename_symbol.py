@@ -3,6 +3,7 @@
 import ast
 import asyncio
 import keyword
+from dataclasses import asdict
 
 from pydantic import Field
 
@@ -12,7 +13,7 @@ from ..core.ports import SymbolPlace, TextEdit
 from ..core.tool import Effect, Tool, ToolContext, ToolResult
 from .files import Write, place, read_bytes, writable_place, write_all
 from .lsp.positions import apply_edits
-from .lsp.words import occurrences
+from .lsp.words import Occurrence, occurrences
 
 REMAINING = 50  # occurrences of the old word that are listed
 
@@ -26,7 +27,7 @@ class Args(Frozen):
 
 
 async def run(args: Args, ctx: ToolContext) -> ToolResult:
-    """``data``: {"files", "edits", "remaining": [{path, line, text}], "remaining_cut": whether there are more}."""
+    """``data``: {"files", "edits", "remaining": [{path, line, text, code}], "remaining_cut": whether there are more}."""
     if not args.new_name.isidentifier() or keyword.iskeyword(args.new_name):
         return ToolResult.failure(
             f"{args.new_name!r} is not a valid identifier. Nothing was changed.",
@@ -102,24 +103,30 @@ def _parses(text: str) -> bool:
     return True
 
 
+def _remaining(title: str, left: tuple[Occurrence, ...], *, code: bool) -> list[str]:
+    rows = [f"  {one.path}:{one.line}: {one.text}" for one in left if one.code is code]
+    return ["", title, *rows] if rows else []
+
+
 def _report(
     args: Args,
     symbol: SymbolPlace,
     edits: dict[str, tuple[TextEdit, ...]],
-    left: tuple[tuple[str, int, str], ...],
+    left: tuple[Occurrence, ...],
     linked: tuple[str, ...],
 ) -> ToolResult:
     total = sum(map(len, edits.values()))
     done = f"Renamed {symbol.name_path} to {args.new_name}: {total} edits in {len(edits)} files"
     rows = [f"{done}.", *(f"  {path}: {len(made)}" for path, made in edits.items())]
     shown, cut = left[:REMAINING], len(left) > REMAINING
-    if shown:
-        rows += [
-            "",
-            f"The word {symbol.name} still stands in these places, left alone because they are strings, comments, "
-            "documentation or other symbols:",
-            *(f"  {path}:{line}: {text}" for path, line, text in shown),
-        ]
+    rows += _remaining(
+        f"Names {symbol.name} in code that are other symbols or could not be followed; check them:",
+        shown,
+        code=True,
+    )
+    rows += _remaining(
+        f"The word {symbol.name} in strings, comments and other files, left as it is:", shown, code=False
+    )
     if cut:
         rows.append(f"  ... and more; only {REMAINING} are listed.")
     if linked:
@@ -131,7 +138,7 @@ def _report(
         data={
             "files": list(edits),
             "edits": total,
-            "remaining": [{"path": path, "line": line, "text": text} for path, line, text in shown],
+            "remaining": [asdict(one) for one in shown],
             "remaining_cut": cut,
         },
         changed=tuple(edits),

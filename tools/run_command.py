@@ -16,6 +16,7 @@ from ..core.model import Frozen
 from ..core.ports import CommandResult
 from ..core.tool import Effect, Tool, ToolContext, ToolResult
 from ..policy.paths import confine
+from ..policy.redact import redact
 
 POLL_S = 0.1  # SHL-08: how often a running command looks at the interrupt token
 # A package manager that asks "Ok to proceed? (y)" and nothing else on the line (SHL-03).
@@ -49,7 +50,9 @@ async def run(args: Args, ctx: ToolContext) -> ToolResult:
             env=ctx.env,
             idle_s=ctx.limits.command_idle_s,
             total_s=total,
-            on_output=lambda text: ctx.emit(ToolOutput(agent=ctx.agent_id, call_id=ctx.call_id, text=text)),
+            on_output=lambda text: ctx.emit(
+                ToolOutput(agent=ctx.agent_id, call_id=ctx.call_id, text=redact(text))
+            ),
         ),
         ctx,
     )

@@ -12,12 +12,27 @@ from ..core.tool import Tool
 from ..policy.shell import parts
 
 _CARD_VALUE = 20_000  # characters of one argument on an approval card
-_NOISE = ("title", "additionalProperties")
+_JSON_TYPES: tuple[tuple[type, frozenset[str]], ...] = (
+    (bool, frozenset({"boolean"})),  # before int: a boolean is an int in Python
+    (int, frozenset({"integer", "number"})),
+    (float, frozenset({"integer", "number"})),
+    (list, frozenset({"array"})),
+    (dict, frozenset({"object"})),
+    (str, frozenset()),
+    (type(None), frozenset({"null"})),
+)
+_NOISE = ("title", "additionalProperties", "$defs")
+_NOTHING: JsonObject = {}
+_DEPTH = 20
 
 
 def schema_of(tool: Tool[Any]) -> JsonObject:
-    """The JSON schema of the tool's arguments, keys sorted, without generated titles: equal ``Args`` give equal bytes."""
-    schema = cast("JsonObject", _clean(tool.args.model_json_schema(), names=False))
+    """The JSON schema of the tool's arguments, keys sorted, references inlined, without generated titles.
+
+    Equal ``Args`` give equal bytes; some providers refuse ``$ref``.
+    """
+    raw = tool.args.model_json_schema()
+    schema = cast("JsonObject", _clean(raw, cast("JsonObject", raw.get("$defs", {})), names=False))
     schema.pop("description", None)  # the docstring of Args is for developers
     schema.setdefault("properties", {})
     return cast("JsonObject", json.loads(json.dumps({**schema, "type": "object"}, sort_keys=True)))
@@ -76,15 +91,18 @@ def card(tool: Tool[Any], args: Frozen) -> str:
     return "\n".join(lines)
 
 
-def _clean(node: Any, *, names: bool) -> Any:
+def _clean(node: Any, definitions: JsonObject, *, names: bool, depth: int = 0) -> Any:
     """The schema without noise; ``names`` = the keys are property names, which stay whatever they are called."""
     if isinstance(node, list):
-        return [_clean(item, names=False) for item in cast("list[Any]", node)]
-    if not isinstance(node, dict):
-        return node
+        return [_clean(item, definitions, names=False, depth=depth) for item in cast("list[Any]", node)]
+    if not isinstance(node, dict) or depth > _DEPTH:
+        return node if not isinstance(node, dict) else {}
     found = cast("JsonObject", node)
+    if not names and "$ref" in found:
+        target = cast("JsonObject", definitions.get(str(found["$ref"]).rsplit("/", 1)[-1], {}))
+        found = {**target, **{key: value for key, value in found.items() if key != "$ref"}}
     return {
-        key: _clean(value, names=key in ("properties", "$defs") and not names)
+        key: _clean(value, definitions, names=key == "properties" and not names, depth=depth + 1)
         for key, value in found.items()
         if names or key not in _NOISE
     }
@@ -102,7 +120,9 @@ def _rename(tool: Tool[Any], raw: Mapping[str, Any], properties: Mapping[str, An
     unknown = sorted(set(result) - set(properties))
     if unknown:
         known = ", ".join(f"`{name}`" for name in properties) or "none"
-        raise _bad(tool, f"unknown argument {', '.join(f'`{n[:80]}`' for n in unknown[:10])}; known are: {known}")
+        raise _bad(
+            tool, f"unknown argument {', '.join(f'`{n[:80]}`' for n in unknown[:10])}; known are: {known}"
+        )
     return result
 
 
@@ -117,7 +137,9 @@ def _types(wanted: JsonObject, definitions: JsonObject) -> tuple[JsonObject, ...
         return (cast("JsonObject", definitions.get(target, {})),)
     options = cast("list[JsonObject]", wanted.get("anyOf") or wanted.get("oneOf") or [wanted])
     return tuple(
-        item if "$ref" not in item else cast("JsonObject", definitions.get(str(item["$ref"]).rsplit("/", 1)[-1], {}))
+        item
+        if "$ref" not in item
+        else cast("JsonObject", definitions.get(str(item["$ref"]).rsplit("/", 1)[-1], {}))
         for item in options
     )
 
@@ -129,17 +151,20 @@ def _accepts(wanted: JsonObject, kind: str) -> bool:
 def _coerce(value: Any, wanted: JsonObject, definitions: JsonObject, depth: int = 0) -> Any:
     options = _types(wanted, definitions)
     kinds = {str(item.get("type", "")) for item in options}
-    if depth > 20 or "string" in kinds and isinstance(value, str) or not kinds - {""}:
+    if depth > _DEPTH or ("string" in kinds and isinstance(value, str)) or not kinds - {""}:
         return value
     if isinstance(value, str):
         value = _from_text(value, kinds)
     elif "string" in kinds and not isinstance(value, bool) and isinstance(value, int | float):
         return value if kinds & {"integer", "number"} else str(value)
     if isinstance(value, list):
-        items = next((cast("JsonObject", o.get("items", {})) for o in options if o.get("type") == "array"), {})
+        items = next(
+            (cast("JsonObject", o.get("items", _NOTHING)) for o in options if o.get("type") == "array"),
+            _NOTHING,
+        )
         return [_coerce(item, items, definitions, depth + 1) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
-        inner = next((o for o in options if "properties" in o), {})
+        inner = next((o for o in options if "properties" in o), _NOTHING)
         fields = cast("dict[str, JsonObject]", inner.get("properties", {}))
         found = cast("JsonObject", value)
         return {k: _coerce(v, fields.get(k, {}), definitions, depth + 1) for k, v in found.items()}
@@ -149,24 +174,13 @@ def _coerce(value: Any, wanted: JsonObject, definitions: JsonObject, depth: int 
 def _from_text(text: str, kinds: set[str]) -> Any:
     """The JSON value that ``text`` spells, when its type is one that is asked for; else the text, for validation to refuse."""
     try:
-        value: Any = json.loads(text.strip().lower() if kinds & {"boolean", "null"} else text, parse_constant=_no_constant)
+        value: Any = json.loads(
+            text.strip().lower() if kinds & {"boolean", "null"} else text, parse_constant=_no_constant
+        )
     except (ValueError, RecursionError):
         return text
-    match value:
-        case bool():
-            return value if "boolean" in kinds else text
-        case int():
-            return value if kinds & {"integer", "number"} else text
-        case float():
-            return value if kinds & {"integer", "number"} else text
-        case list():
-            return cast("list[Any]", value) if "array" in kinds else text
-        case dict():
-            return cast("JsonObject", value) if "object" in kinds else text
-        case None:
-            return None if "null" in kinds else text
-        case _:
-            return text
+    wanted = next(names for kind, names in _JSON_TYPES if isinstance(value, kind))
+    return value if kinds & wanted else text
 
 
 def _no_constant(name: str) -> float:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -77,7 +77,8 @@ class LeaseBook:
                 os.fsync(fd)
             temp.replace(path)
         except OSError as error:
-            temp.unlink(missing_ok=True)
+            with suppress(OSError):
+                temp.unlink()
             raise OpenDevError(
                 ErrorKind.INFRA,
                 f"The lease record {path} could not be written: {error.strerror}.",

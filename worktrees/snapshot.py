@@ -42,7 +42,7 @@ def write_tree(git: Git, scratch: Path, head: str) -> Tree:
     own = replace(git, folder=git.work_tree, index=index)
     try:
         if source.exists():
-            shutil.copyfile(source, index)
+            _copy_index(source, index)
         _clear_hiding(own)
         new = untracked(own)
         nested = tuple(path for path in new if path.endswith("/"))
@@ -57,6 +57,14 @@ def write_tree(git: Git, scratch: Path, head: str) -> Tree:
     finally:
         for leftover in (index, index.with_name(f"{index.name}.lock")):
             leftover.unlink(missing_ok=True)
+
+
+def _copy_index(source: Path, target: Path) -> None:
+    """Copy an index with its time: git re-reads a file that is as young as the index, else an edit in the same second is missed."""
+    with source.open("rb") as old, target.open("xb") as new:
+        times = os.fstat(old.fileno())
+        shutil.copyfileobj(old, new)
+    os.utime(target, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 def _clear_hiding(git: Git) -> None:

@@ -36,6 +36,13 @@ class AgentGone:
 
 
 @dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """The asking call was cancelled."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time passed."""
 
@@ -54,7 +61,7 @@ class HubLost:
     """Nobody will answer any more."""
 
 
-Happening = Asked | Answered | AgentGone | Tick | Attached | HubLost
+Happening = Asked | Answered | AgentGone | Withdrawn | Tick | Attached | HubLost
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +116,30 @@ def step(desk: Desk, event: Happening) -> tuple[Desk, tuple[Command, ...]]:
             return _asked(desk, question)
         case Answered(id, digest):
             return _answered(desk, id, digest)
-        case AgentGone(agent):
-            gone = tuple(p for p in desk.pending if p.agent == agent)
-            return _close(desk, gone, "the agent that asked has ended")
-        case Tick(now):
-            late = tuple(p for p in desk.pending if p.deadline <= now)
-            return _close(desk, late, "nobody answered in time")
         case Attached(change):
             after = replace(desk, attached=max(0, desk.attached + change))
-            return (
-                (after, ())
-                if after.attached
-                else _close(after, after.pending, "no interface is attached any more")
-            )
         case HubLost():
-            return _close(replace(desk, attached=0), desk.pending, "the run is being stopped")
+            after = replace(desk, attached=0)
+        case AgentGone() | Withdrawn() | Tick():
+            after = desk
+    return _close(after, *_moot(after, event))
+
+
+def _moot(
+    desk: Desk, event: AgentGone | Withdrawn | Tick | Attached | HubLost
+) -> tuple[tuple[Pending, ...], str]:
+    """The open questions that an event ends without an answer, and why."""
+    match event:
+        case AgentGone(agent):
+            return tuple(p for p in desk.pending if p.agent == agent), "the agent that asked has ended"
+        case Withdrawn(id):
+            return tuple(p for p in desk.pending if p.id == id), "the question was withdrawn"
+        case Tick(now):
+            return tuple(p for p in desk.pending if p.deadline <= now), "nobody answered in time"
+        case Attached():
+            return () if desk.attached else desk.pending, "no interface is attached any more"
+        case HubLost():
+            return desk.pending, "the run is being stopped"
 
 
 def _asked(desk: Desk, question: Pending) -> tuple[Desk, tuple[Command, ...]]:

@@ -9,6 +9,7 @@ from ...core.chat import FinishReason, MessageClass, ToolMessage, canonical
 from ...core.errors import ErrorInfo, ErrorKind, OpenDevError
 from ...core.ids import new_id
 from ...core.tool import Effect
+from ...policy.mode import INTERNAL
 from ..doomloop import Level, Repetition
 from ..iteration import IterationContext
 
@@ -59,8 +60,8 @@ _NOBODY = ErrorInfo(kind=ErrorKind.UNANSWERED, message="A tool call needs an app
 def _note(ctx: IterationContext, result: ToolMessage) -> None:
     """Tell the guards what a successful call did to the world."""
     tool = ctx.dispatcher.registry.resolve(result.name)
-    if isinstance(tool, ErrorInfo) or result.is_error:
-        return
+    if isinstance(tool, ErrorInfo) or result.is_error or tool.name in INTERNAL:
+        return  # todos and the end itself change the agent's own list, not the world
     if not tool.read_only:
         ctx.verifier.note_action()
     if tool.effects & {Effect.WRITE, Effect.EXEC}:

@@ -3,7 +3,7 @@
 # pyright: reportPrivateUsage=false
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from opendev.tools.shell.output import HELD, OutputBuffer, clean
 
@@ -34,6 +34,8 @@ def fill(chunks: list[bytes], head: int = 50, tail: int = 40, whole: int = 120) 
 
 
 @pytest.mark.req("SHL-06")
+@example(b"\xe2\x9c\x93\r\x1b[2K", 1)
+@example(b"a\r\x1b]0;t\r\nb\x07\n", 2)
 @given(BYTES, st.integers(1, 7))
 def test_chunk_borders_do_not_matter(data: bytes, size: int) -> None:
     pieces = [data[i : i + size] for i in range(0, len(data), size)]

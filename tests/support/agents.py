@@ -10,19 +10,18 @@ from opendev.agents.factory import AgentFactory
 from opendev.agents.main_agent import MainAgent
 from opendev.agents.settings import AgentPorts, AgentSettings
 from opendev.agents.specs import builtin_specs
-from opendev.core.agent import AgentReport, AgentTask, SpawnRequest
+from opendev.core.agent import AgentReport, AgentTask
 from opendev.core.approval import ApprovalAnswer, ApprovalLevel, ApprovalRequest
 from opendev.core.chat import Message, Question, Role
 from opendev.core.clock import SystemClock
-from opendev.core.errors import ErrorInfo, ErrorKind, OpenDevError
+from opendev.core.errors import ErrorInfo, ErrorKind
 from opendev.core.events import Event
 from opendev.core.interrupt import InterruptToken
-from opendev.core.ports import CommandResult, SymbolPlace, TextEdit
+from opendev.core.ports import CommandResult
 from opendev.core.tool import Tool
 
 from .scripted_model import ScriptedModel, Step
-
-NOBODY = ErrorInfo(kind=ErrorKind.UNANSWERED, message="no one")
+from .tool_context import FakeSpawner, FakeSymbols
 
 
 class ScriptedShell:
@@ -31,6 +30,7 @@ class ScriptedShell:
     def __init__(self, *codes: int, hang: bool = False) -> None:
         self.commands: list[str] = []
         self.cancelled = 0
+        self.began = asyncio.Event()
         self._codes = list(codes)
         self._hang = hang
 
@@ -45,6 +45,7 @@ class ScriptedShell:
         on_output: Callable[[str], None] | None = None,
     ) -> CommandResult:
         self.commands.append(command)
+        self.began.set()
         if self._hang:
             try:
                 await asyncio.Event().wait()
@@ -71,27 +72,11 @@ class People:
         return self.answers
 
 
-class Nobody:
-    """No sub-agents, no language server, no compactor."""
-
-    async def spawn(self, request: SpawnRequest) -> AgentReport | str | ErrorInfo:
-        return NOBODY
-
-    async def output(self, agent_id: str, wait_s: float) -> AgentReport | str | ErrorInfo:
-        return NOBODY
+class NoCompactor:
+    """A compactor that has failed."""
 
     async def summarise(self, messages: tuple[Message, ...], artifacts: str) -> str | ErrorInfo:
-        return NOBODY
-
-    async def find(self, root: Path, name: str, path: str | None) -> tuple[SymbolPlace, ...]:
-        raise OpenDevError(ErrorKind.TOOL, "no language server")
-
-    async def rename_edits(
-        self, root: Path, place: SymbolPlace, new_name: str
-    ) -> dict[str, tuple[TextEdit, ...]]:
-        raise OpenDevError(ErrorKind.TOOL, "no language server")
-
-    async def close(self) -> None: ...
+        return ErrorInfo(kind=ErrorKind.INFRA, message="the compactor is gone")
 
 
 class Bench:
@@ -107,18 +92,18 @@ class Bench:
         self.events: list[Event] = []
         self.token = InterruptToken()
         self.settings = AgentSettings(models={Role.ACTION: "test/model"})
-        self.compact: Any = Nobody()
+        self.compact: Any = NoCompactor()
+        self.spawner = FakeSpawner()
         self._tools = tools
         self.agent: MainAgent | None = None
 
     def ports(self) -> AgentPorts:
-        nobody = Nobody()
         return AgentPorts(
             model=self.model,
             shell=self.shell,
             ask=self.people,
-            spawner=nobody,
-            symbols=nobody,
+            spawner=self.spawner,
+            symbols=FakeSymbols(),
             emit=self.events.append,
             clock=SystemClock(),
             child_env={"PATH": "/usr/bin:/bin"},

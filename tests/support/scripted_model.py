@@ -1,16 +1,19 @@
 """A model in this process that plays a list of replies and keeps every request it gets."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from opendev.core.chat import (
     AssistantMessage,
     FinishReason,
+    Message,
     ModelFailed,
     ModelReply,
     ModelRequest,
+    SystemMessage,
     ToolCall,
+    ToolMessage,
     Usage,
 )
 from opendev.core.errors import ErrorInfo, ErrorKind
@@ -75,26 +78,33 @@ def failed(message: str, kind: ErrorKind = ErrorKind.MODEL) -> ModelFailed:
 
 def pairs_are_whole(requests: Sequence[ModelRequest]) -> list[str]:
     """What a provider would refuse in ``requests``; empty when all is well (M01, M03, M06)."""
-    faults: list[str] = []
-    for number, request in enumerate(requests):
-        seen: set[str] = set()
-        open_ids: list[str] = []
-        for message in request.messages[1:]:
-            if message.role == "tool":
-                if not open_ids or open_ids.pop(0) != message.call_id:
-                    faults.append(f"request {number}: result of {message.call_id} is out of place")
-            elif open_ids:
-                faults.append(f"request {number}: no result for {open_ids}")
-                open_ids = []
-            if message.role == "assistant":
-                open_ids = [item.id for item in message.tool_calls]
-                if len({*seen, *open_ids}) != len(seen) + len(open_ids) or "" in open_ids:
-                    faults.append(f"request {number}: ids {open_ids} are not unique")
-                seen.update(open_ids)
-                if not message.content.strip() and not message.tool_calls:
-                    faults.append(f"request {number}: blank answer")
-            elif message.role != "system" and not message.content.strip():
-                faults.append(f"request {number}: blank {message.role} message")
-        if open_ids:
-            faults.append(f"request {number}: no result for {open_ids} at the end")
-    return faults
+    return [f"request {n}: {fault}" for n, request in enumerate(requests) for fault in _faults(request)]
+
+
+def _faults(request: ModelRequest) -> Iterator[str]:
+    open_ids: list[str] = []
+    asked: list[str] = []
+    for message in request.messages[1:]:
+        if isinstance(message, ToolMessage):
+            if not open_ids or open_ids.pop(0) != message.call_id:
+                yield f"the result of {message.call_id} is out of place"
+        elif open_ids:
+            yield f"no result for {open_ids}"
+            open_ids = []
+        if isinstance(message, AssistantMessage):
+            open_ids = [item.id for item in message.tool_calls]
+            asked += open_ids
+        if not _says_something(message):
+            yield f"blank {message.role} message"
+    if open_ids:
+        yield f"no result for {open_ids} at the end"
+    if len(set(asked)) < len(asked) or "" in asked:
+        yield f"ids are not unique: {asked}"
+
+
+def _says_something(message: Message) -> bool:
+    if isinstance(message, SystemMessage):
+        return False  # a second system prompt
+    return bool(message.content.strip()) or (
+        isinstance(message, AssistantMessage) and bool(message.tool_calls)
+    )

@@ -10,6 +10,7 @@ from .nearest import nearest, show
 from .passes import (
     BLOCK_ANCHOR,
     CONTEXT_AWARE,
+    MAX_REGIONS,
     EscapeNormalizedReplacer,
     Found,
     IndentationFlexibleReplacer,
@@ -84,7 +85,7 @@ def edit(
     wanted = Wanted(old.replace("\r\n", "\n"), new.replace("\r\n", "\n"))
     by, found = _locate(document, wanted, path, passes)
     regions = _separate(found.regions) if replace_all else found.regions
-    if len(regions) > 1 and not replace_all:
+    if (len(regions) > 1 and not replace_all) or len(found.regions) >= MAX_REGIONS:
         raise _ambiguous(document, found, path)
     text = apply_splices(raw, splices(document, replace(found, regions=regions)))
     if text == raw:
@@ -127,8 +128,9 @@ def _separate(regions: tuple[Region, ...]) -> tuple[Region, ...]:
 def _ambiguous(document: Document, found: Found, path: str) -> OpenDevError:
     lines = [str(document.line_at(region.start) + 1) for region in found.regions]
     more = f" and {len(lines) - _LISTED_LINES} more" if len(lines) > _LISTED_LINES else ""
+    at_least = "at least " if len(lines) >= MAX_REGIONS else ""
     return _refusal(
-        f"old_content matched {len(lines)} times in {path} (lines {', '.join(lines[:_LISTED_LINES])}{more});"
+        f"old_content matched {at_least}{len(lines)} times in {path} (lines {', '.join(lines[:_LISTED_LINES])}{more});"
         " it must match exactly once. Nothing was written.",
         "Add surrounding lines to old_content, or pass replace_all=true to change all of them.",
     )

@@ -1,9 +1,10 @@
 """The nine passes of Catalogue E: each finds every region of a document that ``old`` may mean; none of them writes."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from itertools import islice
 from typing import Protocol
 
 from .canonical import (
@@ -18,7 +19,7 @@ from .canonical import (
 )
 from .document import Document
 
-_MAX_REGIONS = 1_000  # more candidates than this are cut off: the edit is ambiguous anyway
+MAX_REGIONS = 100_000  # a pass stops looking at this many: such an edit is refused in any case
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +77,15 @@ class Replacer(Protocol):
         ...
 
 
-def _found(regions: Sequence[Region], wanted: Wanted) -> Found | None:
-    return Found(tuple(regions), wanted) if regions else None
+def _found(regions: Iterable[Region], wanted: Wanted) -> Found | None:
+    kept = tuple(islice(regions, MAX_REGIONS))
+    return Found(kept, wanted) if kept else None
 
 
 def _spans(text: str, needle: str) -> Iterator[int]:
     """Every start of ``needle``, overlapping ones too: two overlapping places are two places."""
     at = text.find(needle)
-    for _ in range(_MAX_REGIONS):
-        if at < 0:
-            return
+    while at >= 0:
         yield at
         at = text.find(needle, at + 1)
 
@@ -113,7 +113,7 @@ def _line_windows(document: Document, wanted: Wanted, key: Callable[[str], str])
             region = _whole_lines(document, wanted, [(at + k,) for k in range(size)])
             if region:
                 regions.append(region)
-    return regions[:_MAX_REGIONS]
+    return regions
 
 
 def _dense_windows(document: Document, wanted: Wanted, key: Callable[[str], str]) -> list[Region]:
@@ -136,7 +136,7 @@ def _dense_windows(document: Document, wanted: Wanted, key: Callable[[str], str]
             region = _whole_lines(document, wanted, chunks)
             if region:
                 regions.append(region)
-    return regions[:_MAX_REGIONS]
+    return regions
 
 
 class SimpleReplacer:
@@ -147,7 +147,7 @@ class SimpleReplacer:
     def find(self, document: Document, wanted: Wanted) -> Found | None:
         """Every occurrence of the very characters."""
         size = len(wanted.old)
-        return _found([Region(at, at + size) for at in _spans(document.view, wanted.old)], wanted)
+        return _found((Region(at, at + size) for at in _spans(document.view, wanted.old)), wanted)
 
 
 class LineTrimmedReplacer:
@@ -229,11 +229,10 @@ class WhitespaceNormalizedReplacer:
         if len(words) < 2:
             return None
         view = document.view
-        for at in _spans(view, words[0]):
-            end = _end_of_words(view, at, words)
-            if end and _apart(view, at, end):
-                regions.append(Region(at, end))
-        return _found(regions, _trimmed(wanted))
+        spans = ((at, _end_of_words(view, at, words)) for at in _spans(view, words[0]))
+        return _found(
+            (Region(at, end) for at, end in spans if end and _apart(view, at, end)), _trimmed(wanted)
+        )
 
 
 class IndentationFlexibleReplacer:
@@ -282,11 +281,8 @@ class TrimmedBoundaryReplacer:
         if trimmed.old == wanted.old or not trimmed.old:
             return None
         view = document.view
-        regions: list[Region] = []
-        for at in _spans(view, trimmed.old):
-            end = at + len(trimmed.old)
-            if _stands_apart(view, at, end, wanted.old):
-                regions.append(Region(at, end))
+        spans = ((at, at + len(trimmed.old)) for at in _spans(view, trimmed.old))
+        regions = (Region(at, end) for at, end in spans if _stands_apart(view, at, end, wanted.old))
         return _found(regions, trimmed)
 
 
@@ -300,13 +296,14 @@ class MultiOccurrenceReplacer:
         for form in (wanted, _unnumbered(wanted)):
             if form is None:
                 continue
-            regions = _line_windows(document, form, folded_line)
-            if not regions:
+            found = _found(_line_windows(document, form, folded_line), form)
+            if found is None:
                 needle = fold(form.old)
-                spans = [(at, at + len(needle)) for at in _spans(fold(document.view), needle)]
-                regions = [Region(at, end) for at, end in spans if _apart(document.view, at, end)]
-            if regions:
-                return _found(regions, form)
+                spans = ((at, at + len(needle)) for at in _spans(fold(document.view), needle))
+                regions = (Region(at, end) for at, end in spans if _apart(document.view, at, end))
+                found = _found(regions, form)
+            if found:
+                return found
         return None
 
 

@@ -68,9 +68,12 @@ def _aligned(old: Sequence[str], new: Sequence[str]) -> list[tuple[str, int, int
     head = next((k for k in range(short) if old[k] != new[k]), short)
     tail = next((k for k in range(short - head) if old[-1 - k] != new[-1 - k]), short - head)
     stop, new_stop = len(old) - tail, len(new) - tail
-    middle = [("replace", 0, stop - head, 0, new_stop - head)]
-    if stop - head != new_stop - head:
-        middle = SequenceMatcher(None, old[head:stop], new[head:new_stop], autojunk=False).get_opcodes()
+    middle: list[tuple[str, int, int, int, int]] = []
+    if len(old) == len(new):
+        pairs = enumerate(zip(old[head:stop], new[head:new_stop], strict=True))
+        middle = [("equal" if a == b else "replace", k, k + 1, k, k + 1) for k, (a, b) in pairs]
+    else:
+        middle += SequenceMatcher(None, old[head:stop], new[head:new_stop], autojunk=False).get_opcodes()
     return [
         ("equal", 0, head, 0, head),
         *((tag, i + head, i_end + head, j + head, j_end + head) for tag, i, i_end, j, j_end in middle),

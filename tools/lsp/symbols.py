@@ -180,6 +180,11 @@ class LspSymbols(Symbols):
         digest = hashlib.sha256(text.encode()).hexdigest()
         version, known = server.open.get(path, (0, ""))
         uri = _uri(root, path)
+        if (
+            known != digest
+        ):  # noted before it is told: a cancellation in between must not lead to a second didOpen
+            server.open[path] = (version + 1, digest)
+        server.open.move_to_end(path)
         if not version:
             spec = server_for(path)
             document = {"uri": uri, "languageId": spec.language if spec else "", "version": 1, "text": text}
@@ -190,9 +195,6 @@ class LspSymbols(Symbols):
                 "contentChanges": [{"text": text}],
             }
             await server.client.notify("textDocument/didChange", changed)
-        if known != digest:
-            server.open[path] = (version + 1, digest)
-        server.open.move_to_end(path)
         return text
 
     async def _close_some(self, root: Path, server: _Server) -> None:

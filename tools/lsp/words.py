@@ -1,7 +1,10 @@
 """A word as text: which files of a tree hold it, and on which lines (trap T-19)."""
 
+import contextlib
+import io
 import os
 import re
+import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,22 +79,43 @@ def text_of(path: Path) -> str | None:
         return None
 
 
-def occurrences(root: Path, word: str, limit: int) -> tuple[tuple[str, int, str], ...]:
-    """(path, line from 1, line's text) of every remaining occurrence in any text file, at most ``limit``; blocking.
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """One line that holds a word; ``code``: as a name in Python code, not only in a string, comment or other file."""
+
+    path: str
+    line: int  # from 1
+    text: str
+    code: bool
+
+
+def occurrences(root: Path, word: str, limit: int) -> tuple[Occurrence, ...]:
+    """Every line of any text file that still holds ``word``, at most ``limit``; blocking.
 
     Files in another encoding than UTF-8 count too: a language server cannot read them, so nothing in them was renamed.
     """
-    pattern, found = word_pattern(word), list[tuple[str, int, str]]()
+    pattern, found = word_pattern(word), list[Occurrence]()
     for path in tree(root):
         text = _any_text(root / path)
         if not pattern.search(text):
             continue
+        names = _name_lines(text, word) if path.endswith((".py", ".pyi")) else frozenset[int]()
         for number, line in enumerate(text.split("\n"), 1):
             if pattern.search(line):
-                found.append((path, number, line.strip()[:200]))
+                found.append(Occurrence(path, number, line.strip()[:200], number in names))
                 if len(found) >= limit:
                     return tuple(found)
     return tuple(found)
+
+
+def _name_lines(text: str, word: str) -> frozenset[int]:
+    """Lines where ``word`` is a name token; of a file that does not parse, those before the error."""
+    lines = set[int]()
+    with contextlib.suppress(tokenize.TokenError, SyntaxError):
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.NAME and token.string == word:
+                lines.add(token.start[0])
+    return frozenset(lines)
 
 
 def _any_text(path: Path) -> str:

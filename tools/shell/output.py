@@ -13,7 +13,7 @@ _BINARY = re.compile(rf"[{_NON_TEXT}](?:[^{_NON_TEXT}\n]{{0,4}}[{_NON_TEXT}]){{7
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _ERASE_LINE = re.compile(r"\x1b\[[12]K|\x1b\[1?G")
 _ANSI = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|[PX^_][^\x1b]{0,4096}\x1b\\|[ -/]+[0-~]|[0-OQ-WYZ\\`-~])"
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\r\n]{0,4096}(?:\x07|\x1b\\)|[PX^_][^\x1b\r\n]{0,4096}\x1b\\|[ -/]+[0-~]|[0-OQ-WYZ\\`-~])"
 )
 
 
@@ -117,11 +117,21 @@ def _settle(line: str) -> str:
 
 
 def _last_frame(line: str) -> str:
-    """The part of an unfinished line that can still show; a ``\\r`` at its very end may belong to ``\\r\\n``."""
+    """The part of an unfinished line that can still show: from its last frame that certainly shows something.
+
+    A ``\\r`` at the very end may belong to ``\\r\\n``, and an escape sequence may be cut by the chunk's border.
+    """
     if "\x1b" in line:
         line = _ERASE_LINE.sub("\r", line)
-    cut = line.rstrip("\r").rfind("\r")
-    return line[cut + 1 :] if cut >= 0 else line
+    if "\r" not in line:
+        return line
+    frames = line.split("\r")
+    if _ANSI.sub("", frames[-1]).partition("\x1b")[0]:
+        return frames[-1]
+    for number in range(len(frames) - 2, 0, -1):
+        if _ANSI.sub("", frames[number]):
+            return "\r".join(frames[number:])
+    return line
 
 
 def _size(text: str) -> int:

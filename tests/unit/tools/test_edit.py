@@ -7,6 +7,7 @@ from opendev.core.errors import OpenDevError
 from opendev.tools.edit import chain
 from opendev.tools.edit.chain import edit
 from opendev.tools.edit.document import Document
+from opendev.tools.edit.passes import MAX_REGIONS
 
 FUNCTION = "def f(a):\n    x = a + 1\n    y = x * 2\n    return y\n"
 
@@ -106,10 +107,13 @@ def test_several_places_are_refused_with_count_and_lines(raw: str, old: str) -> 
     assert "matched 2 times" in refused(raw, old, "new")
 
 
-def test_a_long_list_of_places_is_bounded() -> None:
+def test_a_long_list_of_places_is_bounded_but_counted() -> None:
     message = refused("x\n" * 5_000, "x", "y")
-    assert "matched 1000 times" in message or "more)" in message
+    assert "matched 5000 times" in message
+    assert "and 4980 more" in message
     assert len(message) < 1_000
+    assert run("x\n" * 5_000, "x", "y", replace_all=True).text == "y\n" * 5_000
+    assert f"at least {MAX_REGIONS} times" in refused("x" * (MAX_REGIONS + 1), "x", "y", replace_all=True)
 
 
 @pytest.mark.req("FIL-08")

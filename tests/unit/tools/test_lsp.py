@@ -151,7 +151,7 @@ def test_a_tree_leaves_out_what_is_not_the_projects(tmp_path: Path) -> None:
     assert sorted(tree(tmp_path, frozenset({".py"}))) == ["a.py", "pkg/b.py"]
     (tmp_path / "latin.txt").write_bytes(b"caf\xe9\nold\xa0x\n")
     (tmp_path / "data.bin").write_bytes(b"\0old")
-    assert [(p, n) for p, n, _ in occurrences(tmp_path, "old", 9)] == [
+    assert [(one.path, one.line) for one in occurrences(tmp_path, "old", 9)] == [
         ("a.py", 1), ("latin.txt", 2), ("n.txt", 1), ("pkg/b.py", 1)
     ]  # fmt: skip
     assert len(occurrences(tmp_path, "old", 2)) == 2
@@ -161,3 +161,14 @@ def test_a_word_is_a_whole_identifier() -> None:
     assert word_pattern("a").search("b.a(c)")
     assert not word_pattern("a").search("ab _a a1 éa")
     assert word_pattern("Http*t").fullmatch("HttpClient")
+
+
+def test_names_in_code_are_told_from_strings_and_comments(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("old = 'old'\ns = 'old'\n# old\nf(old=1)\n")
+    (tmp_path / "broken.py").write_text("def (\n  old 'x\n")
+    (tmp_path / "a.md").write_text("old\n")
+    found = [(one.path, one.line, one.code) for one in occurrences(tmp_path, "old", 9)]
+    assert found == [
+        ("a.md", 1, False), ("a.py", 1, True), ("a.py", 2, False), ("a.py", 3, False), ("a.py", 4, True),
+        ("broken.py", 2, True),
+    ]  # fmt: skip

@@ -287,6 +287,20 @@ async def test_cancelling_returns_when_everything_is_dead(
     assert family(marker=marker) == ()
 
 
+async def test_cancelling_at_any_moment_of_the_start_leaves_nothing(
+    shell: ProcessShell, work: Path, marker: dict[str, str]
+) -> None:
+    files = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    for wait in (0, 0, 0.0005, 0.001, 0.002, 0.004):
+        task = asyncio.ensure_future(go(shell, "setsid sleep 300 & sleep 300", work))
+        await asyncio.sleep(wait)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert family(marker=marker) == ()
+    assert len(os.listdir("/proc/self/fd")) == files  # noqa: PTH208
+
+
 async def test_the_child_sees_nothing_of_this_process(
     shell: ProcessShell, work: Path, marker: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

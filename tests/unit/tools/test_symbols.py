@@ -106,6 +106,7 @@ async def test_rename_changes_every_reference_and_no_string(ctx: ToolContext) ->
     assert set(result.changed) == {"pkg/__init__.py", "pkg/net.py", "tests/test_net.py", "app.py"}
     assert result.data is not None
     assert result.data["edits"] == 12
+    assert not any(item["code"] for item in result.data["remaining"])
     left = [(item["path"], item["line"]) for item in result.data["remaining"]]
     assert left == [
         ("README.md", 1),

@@ -1,0 +1,162 @@
+"""Runs a batch for the command line: resolves the base, wires keeper, train and hub, draws, and returns the report."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..agents.specs import builtin_specs
+from ..core.chat import Role
+from ..core.errors import ErrorKind, OpenDevError
+from ..core.events import Event
+from ..core.ports import Ref
+from ..core.ticket import Dirty, RunReport, SwarmPlan
+from ..swarm.control import load_run
+from ..swarm.history import GitHistory
+from ..swarm.ports import RunSettings, SwarmPorts
+from ..swarm.recover import Recovered
+from ..swarm.run import SwarmRun
+from ..tools.shell.process import ProcessShell
+from ..worktrees.doctor import Doctor
+from ..worktrees.keeper import Keeper
+from ..worktrees.train import Train
+from .project import Project
+from .wiring import RuntimeKind, open_hub, open_keeper
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """How a batch runs, besides its plan."""
+
+    run_id: str
+    runtime: RuntimeKind = "ray"
+    keep: bool = False
+    crash_after: int | None = None  # crash tests: SIGKILL after that many journal records
+
+
+class LedgerRef:
+    """The ledger of a model service behind its handle."""
+
+    def __init__(self, ref: Ref) -> None:
+        self._ref = ref
+
+    async def open_scope(self, scope: str, max_cost_usd: float | None, max_tokens: int | None) -> None:
+        """Set the budget of a scope."""
+        await self._ref.ask("open_scope", scope, max_cost_usd, max_tokens)
+
+    async def totals(self) -> dict[str, Any]:
+        """What was spent, in all and by scope."""
+        return await self._ref.ask("totals")
+
+
+async def resolve_base(keeper: Keeper, plan: SwarmPlan, ticket_file: Path | None) -> str:
+    """The commit a batch starts from, by the declared policy on uncommitted changes. Raises ``OpenDevError`` (usage)."""
+    commit, head = keeper.commit_of(plan.swarm.base), keeper.commit_of("HEAD")
+    if plan.swarm.dirty is Dirty.IGNORE or commit != head:
+        return commit
+    own = str(ticket_file.absolute()) if ticket_file else ""
+    dirty = [path for path in await keeper.is_dirty() if str(keeper.repo.toplevel / path) != own]
+    if not dirty:
+        return commit
+    if plan.swarm.dirty is Dirty.SNAPSHOT:
+        return await keeper.snapshot()
+    shown = ", ".join(dirty[:5]) + (f" and {len(dirty) - 5} more" if len(dirty) > 5 else "")
+    raise OpenDevError(
+        ErrorKind.USAGE,
+        f"The checkout has uncommitted changes: {shown}. Nothing was started.",
+        "Commit them, or say --dirty snapshot (start from them) or --dirty ignore (start from HEAD).",
+    )
+
+
+async def run_batch(
+    project: Project,
+    keeper: Keeper,
+    plan: SwarmPlan,
+    base: str,
+    options: BatchOptions,
+    draw: Callable[[Event], None],
+) -> RunReport:
+    """Run a new batch to its report."""
+    return await _run(project, keeper, plan, base, options, draw, None)
+
+
+async def resume_batch(
+    project: Project, run_id: str, options: BatchOptions, draw: Callable[[Event], None]
+) -> tuple[SwarmPlan, RunReport]:
+    """Finish exactly what a run left unfinished. Working copies of dead holders are saved and removed first."""
+    past = load_run(project.layout.run(run_id))
+    keeper = await asyncio.to_thread(open_keeper, project, Path(past.began.repo), past.began.base)
+    await Doctor(keeper).repair()
+    return past.began.plan, await _run(project, keeper, past.began.plan, past.began.base, options, draw, past)
+
+
+async def _run(  # noqa: PLR0913 - the composition of one run
+    project: Project,
+    keeper: Keeper,
+    plan: SwarmPlan,
+    base: str,
+    options: BatchOptions,
+    draw: Callable[[Event], None],
+    past: Recovered | None,
+) -> RunReport:
+    run_dir = project.layout.run(options.run_id)
+    async with open_hub(project, options.run_id, options.runtime, desk=keeper) as hub:
+        drawing = asyncio.create_task(_draw(hub.subscribe(), draw))
+        ports = SwarmPorts(
+            desk=keeper,
+            train=Train(keeper, plan.swarm.into, project.clock),
+            history=GitHistory(keeper.repo.admin),
+            agents=hub,
+            shell=ProcessShell(log_dir=run_dir / "commands", marker={"OPENDEV_RUN": options.run_id}),
+            emit=hub.emit,
+            clock=project.clock,
+            ledger=LedgerRef(hub.model),
+        )
+        run = SwarmRun(plan, ports, _settings(project, keeper, plan, base, options), past=past)
+        with _stopping(run):
+            report = await run.run()
+        report = report.model_copy(update={"agents": hub.counts})
+    await drawing
+    return report
+
+
+def _settings(
+    project: Project, keeper: Keeper, plan: SwarmPlan, base: str, options: BatchOptions
+) -> RunSettings:
+    config = project.config
+    chosen = {Role.ACTION: plan.swarm.model} if plan.swarm.model else {}
+    return RunSettings(
+        run_id=options.run_id,
+        run_dir=project.layout.run(options.run_id),
+        repo=keeper.repo.toplevel,
+        base=base,
+        specs=builtin_specs(),
+        models={**config.models(), **chosen},
+        env=project.environment.child_env(),
+        keep=options.keep,
+        verify_timeout_s=config.swarm.verify_timeout_s,
+        setup_timeout_s=config.swarm.setup_timeout_s,
+        disk_floor_bytes=config.swarm.disk_floor_mb * 1_000_000,
+        crash_after=options.crash_after,
+    )
+
+
+async def _draw(events: Any, draw: Callable[[Event], None]) -> None:
+    async for event in events:
+        draw(event)
+
+
+@contextlib.contextmanager
+def _stopping(run: SwarmRun) -> Iterator[None]:
+    """Ctrl-C, SIGTERM and SIGHUP end the run in order: agents are stopped, their work is kept, the report says cancelled."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, run.stop, f"The run was stopped by {number.name}.")
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.remove_signal_handler(number)

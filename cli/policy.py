@@ -1,0 +1,54 @@
+"""`opendev policy check`: the verdict on a shell command, without running it."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..core.approval import ApprovalLevel
+from ..policy.rules import judge_command
+from ..policy.shell import parts
+from .project import open_project
+
+app = typer.Typer(
+    help="Safety rules. Example: opendev policy check -- git push --force", no_args_is_help=True
+)
+
+
+@app.callback()
+def group() -> None:
+    """Safety rules."""
+
+
+@app.command()
+def check(
+    context: typer.Context,
+    command: Annotated[
+        list[str], typer.Argument(help="the command after --, or - to read it from standard input")
+    ],
+    mode: Annotated[ApprovalLevel | None, typer.Option(help="the approval level to judge by")] = None,
+    cwd: Annotated[Path | None, typer.Option(help="the folder it would run in; default: the project")] = None,
+) -> None:
+    """Judge a shell command and every simple command in it. Example: opendev policy check -- 'ls && rm -rf /'"""
+    project = open_project(context.obj)
+    level = mode or project.config.approval_level
+    text = sys.stdin.read() if command == ["-"] else " ".join(command)
+    root = (cwd or project.path).absolute()
+    blocked = project.config.blocked_commands
+    whole = judge_command(text, level, (root,), blocked, root)
+    commands = [
+        {"text": part, "decision": found.decision, "rule": found.layer, "reason": found.reason}
+        for part in parts(text)
+        if (found := judge_command(part, level, (root,), blocked, root))
+    ]
+    if not any(
+        entry["decision"] == whole.decision for entry in commands
+    ):  # the line as a whole is worse than its parts
+        commands.append(
+            {"text": text, "decision": whole.decision, "rule": whole.layer, "reason": whole.reason}
+        )
+    typer.echo(
+        json.dumps({"decision": whole.decision, "floor": whole.layer == "floor", "commands": commands})
+    )

@@ -1,0 +1,222 @@
+"""`opendev swarm FILE` and `opendev swarm run|resume|status|report|cancel|demo`."""
+
+import asyncio
+import sys
+import tempfile
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from ..agents.specs import builtin_specs
+from ..core.errors import ErrorKind, OpenDevError
+from ..core.ids import new_id
+from ..core.ticket import Dirty, RunReport
+from ..swarm.control import cancel_run, read_report, status_of
+from ..swarm.demo import make_demo
+from ..swarm.history import GitHistory
+from ..swarm.plan import make_plan, render_plan
+from ..swarm.report import render
+from ..swarm.tickets import Overrides, load_plan
+from ..ui.headless import JsonLines
+from ..ui.terminal import SwarmView
+from .batch import BatchOptions, resolve_base, resume_batch, run_batch
+from .project import Project, open_project
+from .wiring import open_keeper
+
+
+class DefaultRun(TyperGroup):
+    """`opendev swarm FILE` is `opendev swarm run FILE`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put `run` in front when the first word is no sub-command."""
+        if args and args[0] not in self.commands and args[0] not in ("--help", "-h"):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=DefaultRun, help="Batches of tickets. Example: opendev swarm tickets.toml", no_args_is_help=True
+)
+
+
+class Output(StrEnum):
+    """How a run prints."""
+
+    TEXT = "text"
+    JSON = "json"
+    STREAM = "stream-json"
+
+
+class Format(StrEnum):
+    """Forms of a report."""
+
+    TEXT = "text"
+    JSON = "json"
+    HTML = "html"
+    JUNIT = "junit"
+
+
+class SwarmRuntime(StrEnum):
+    """Where the agents of a batch run."""
+
+    RAY = "ray"
+    LOCAL = "local"
+
+
+OutputOption = Annotated[Output, typer.Option(help="how to print the result")]
+RuntimeOption = Annotated[
+    SwarmRuntime, typer.Option(help="ray: one process an agent; local: all in this process")
+]
+
+
+@app.command()
+def run(  # noqa: PLR0913 - the command line is fixed
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(help="a ticket file: TOML, YAML, JSON or JSONL")],
+    repo: Annotated[Path | None, typer.Option(help="the repository; default: the project")] = None,
+    base: Annotated[str | None, typer.Option(help="the ref to start from")] = None,
+    into: Annotated[str | None, typer.Option(help="the integration branch")] = None,
+    concurrency: Annotated[int | None, typer.Option(min=1, help="tickets at work at once")] = None,
+    model: Annotated[str | None, typer.Option(help="provider/NAME for tickets without a recipe")] = None,
+    verify: Annotated[str | None, typer.Option(help="runs on every composed state")] = None,
+    dirty: Annotated[Dirty | None, typer.Option(help="what to do with uncommitted changes")] = None,
+    max_cost_usd: Annotated[
+        float | None, typer.Option("--max-cost-usd", "--max-cost", help="cap of the whole run")
+    ] = None,
+    address: Annotated[str | None, typer.Option(help="an existing Ray cluster")] = None,
+    output: OutputOption = Output.TEXT,
+    runtime: RuntimeOption = SwarmRuntime.RAY,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="show waves, overlaps and worst-case cost; run nothing")
+    ] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="keep every worktree")] = False,
+) -> None:
+    """Run a batch. Example: opendev swarm run tickets.toml --concurrency 4 --output json"""
+    project = open_project(repo or context.obj, {"runtime.address": address})
+    overrides = Overrides(
+        base=base,
+        into=into,
+        concurrency=concurrency,
+        model=model,
+        verify=verify,
+        dirty=dirty.value if dirty else None,
+        max_cost_usd=max_cost_usd,
+    )
+    plan = load_plan(file, agents=builtin_specs(), overrides=overrides)
+    project.layout.check_writable()
+    keeper = open_keeper(project, project.path, plan.swarm.base)
+
+    async def work() -> RunReport | None:
+        commit = await resolve_base(keeper, plan, file)
+        if dry_run:
+            files = await GitHistory(keeper.repo.admin).files(commit)
+            view = make_plan(plan, base=commit, files=files)
+            typer.echo(view.to_json() if output is not Output.TEXT else render_plan(view))
+            return None
+        options = BatchOptions(run_id=new_id(10), runtime=runtime.value, keep=keep)
+        with SwarmView(sys.stderr, plan) as view:
+            return await run_batch(project, keeper, plan, commit, options, _drawer(output, view))
+
+    _finish(asyncio.run(work()), output)
+
+
+@app.command()
+def resume(
+    context: typer.Context,
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="the id of a run")],
+    output: OutputOption = Output.TEXT,
+    runtime: RuntimeOption = SwarmRuntime.RAY,
+    keep: Annotated[bool, typer.Option("--keep", help="keep every worktree")] = False,
+) -> None:
+    """Finish exactly what a run left unfinished. Example: opendev swarm resume k3v9x2ab1c"""
+    project = open_project(context.obj)
+    _known(project, run_id)
+
+    async def work() -> RunReport:
+        options = BatchOptions(run_id=run_id, runtime=runtime.value, keep=keep)
+        with SwarmView(sys.stderr, None) as view:
+            return (await resume_batch(project, run_id, options, _drawer(output, view)))[1]
+
+    _finish(asyncio.run(work()), output)
+
+
+@app.command()
+def status(context: typer.Context, run_id: Annotated[str, typer.Argument(metavar="RUN")]) -> None:
+    """Say where a run stands, as JSON. Example: opendev swarm status k3v9x2ab1c"""
+    typer.echo(status_of(_known(open_project(context.obj), run_id)).to_json())
+
+
+@app.command()
+def report(
+    context: typer.Context,
+    run_id: Annotated[str, typer.Argument(metavar="RUN")],
+    form: Annotated[Format, typer.Option("--format", help="text, json, html or junit")] = Format.TEXT,
+) -> None:
+    """Print the report of a run. Example: opendev swarm report k3v9x2ab1c --format html > report.html"""
+    typer.echo(render(read_report(_known(open_project(context.obj), run_id)), form.value))
+
+
+@app.command()
+def cancel(context: typer.Context, run_id: Annotated[str, typer.Argument(metavar="RUN")]) -> None:
+    """Stop a running batch; its work is kept. Example: opendev swarm cancel k3v9x2ab1c"""
+    pid = cancel_run(_known(open_project(context.obj), run_id))
+    typer.echo(f"Asked process {pid} to stop; `opendev swarm status {run_id}` says when it has.")
+
+
+@app.command()
+def demo(
+    context: typer.Context,
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="where to make it; default: a new temporary folder")
+    ] = None,
+    output: OutputOption = Output.TEXT,
+    runtime: RuntimeOption = SwarmRuntime.RAY,
+) -> None:
+    """Make a small repository and a ticket file, run it offline, print the report. Example: opendev swarm demo"""
+    place = folder or Path(tempfile.mkdtemp(prefix="opendev-demo-"))
+    made = make_demo(place)
+    project = open_project(made.repo, {"model": ""})
+    project.layout.check_writable()
+    plan = load_plan(made.tickets, agents=builtin_specs())
+    keeper = open_keeper(project, made.repo, plan.swarm.base)
+    typer.echo(f"The demo repository is {made.repo}, its tickets are {made.tickets}.", err=True)
+
+    async def work() -> RunReport:
+        commit = await resolve_base(keeper, plan, made.tickets)
+        options = BatchOptions(run_id=new_id(10), runtime=runtime.value)
+        with SwarmView(sys.stderr, plan) as view:
+            return await run_batch(project, keeper, plan, commit, options, _drawer(output, view))
+
+    del context
+    _finish(asyncio.run(work()), output)
+
+
+def _known(project: Project, run_id: str) -> Path:
+    folder = project.layout.runs() / run_id
+    if "/" in run_id or not folder.is_dir():
+        raise OpenDevError(
+            ErrorKind.USAGE,
+            f"There is no run {run_id} under {folder.parent}.",
+            "The id stands in the report.",
+        )
+    return folder
+
+
+def _drawer(output: Output, view: SwarmView) -> Any:
+    return JsonLines(sys.stdout) if output is Output.STREAM else view
+
+
+def _finish(found: RunReport | None, output: Output) -> None:
+    if found is None:
+        return
+    match output:
+        case Output.TEXT:
+            sys.stdout.write(render(found, "text"))
+        case Output.JSON:
+            sys.stdout.write(found.to_json() + "\n")
+        case Output.STREAM:
+            JsonLines(sys.stdout).report(found)
+    raise typer.Exit(found.exit_code)

@@ -1,0 +1,142 @@
+"""The composition root: builds the hub and the rooms around it from a project's settings."""
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from ..actors.hub import Hub
+from ..actors.sides import HubPorts, HubSettings
+from ..actors.worker import WorkerSettings
+from ..agents.settings import AgentSettings
+from ..agents.specs import builtin_specs
+from ..configs.schema import AppConfig
+from ..core.errors import OpenDevError
+from ..core.ports import LeaseDesk, Runtime
+from ..core.tool import Limits
+from ..llm.catalog import Catalog
+from ..worktrees.keeper import Keeper
+from .project import Project
+
+RuntimeKind = Literal["auto", "ray", "local"]
+
+
+@asynccontextmanager
+async def open_hub(
+    project: Project,
+    run_id: str,
+    runtime: RuntimeKind,
+    *,
+    desk: LeaseDesk | None,
+    record: Path | None = None,
+    replay: Path | None = None,
+) -> AsyncIterator[Hub]:
+    """A started hub; it is stopped, and everything it started is dead, when the block is left."""
+    config = project.config
+    settings = HubSettings(
+        run_id=run_id,
+        runtime=runtime,
+        max_concurrent=config.agents.max_concurrent,
+        max_depth=config.agents.max_depth,
+        max_total=config.agents.max_total,
+        approval_timeout_s=config.agents.approval_timeout_s,
+        cores=os.cpu_count() or 2,
+    )
+    worker = WorkerSettings(
+        run_id=run_id,
+        home=str(project.layout.home),
+        child_env=project.environment.child_env(),
+        agent=agent_settings(project),
+    )
+    ports = HubPorts(
+        clock=project.clock,
+        run_dir=project.layout.run(run_id),
+        worker=worker.model_dump(mode="json"),
+        model=model_settings(project, run_id, record, replay),
+        specs=builtin_specs(),
+        desk=desk,
+        make_ray=_ray_maker(config, run_id),
+    )
+    hub = Hub(settings, ports)
+    try:
+        await hub.start()
+        yield hub
+    finally:
+        await hub.stop()
+
+
+def agent_settings(project: Project) -> AgentSettings:
+    """What every agent is built from."""
+    config = project.config
+    catalog = _catalog(config)
+    windows = {
+        model: catalog.window(model, config.context.fallback_window) for model in config.models().values()
+    }
+    if bound := config.max_context_tokens:
+        windows = {model: min(window, bound) for model, window in windows.items()}
+    return AgentSettings(
+        models=config.models(),
+        temperature=config.temperature,
+        max_tokens=config.max_tokens,
+        max_iterations=config.agents.max_iterations,
+        subagent_iterations=config.agents.subagent_iterations,
+        context_limits=windows,
+        fallback_window=min(
+            config.context.fallback_window, config.max_context_tokens or config.context.fallback_window
+        ),
+        thresholds=config.context.thresholds,
+        limits=Limits(
+            command_idle_s=config.commands.idle_s,
+            command_total_s=config.commands.total_s,
+            offload_chars=config.context.offload_chars,
+        ),
+        blocked_commands=config.blocked_commands,
+    )
+
+
+def model_settings(project: Project, run_id: str, record: Path | None, replay: Path | None) -> dict[str, Any]:
+    """Settings of the model service. Keys go nowhere else (CFG-04)."""
+    config = project.config
+    return {
+        "env": project.environment.provider_env(),
+        "journal": str(project.layout.run(run_id) / "ledger.jsonl"),
+        "retry": config.retry.model_dump(mode="json"),
+        "prices": {name: price.model_dump(mode="json") for name, price in config.prices.items()},
+        "record": str(record.absolute()) if record else None,
+        "replay": str(replay.absolute()) if replay else None,
+        "models_dev": project.environment.get("OPENDEV_MODELS_DEV_PATH") or None,
+        "preload": bool(config.models()),
+    }
+
+
+def open_keeper(project: Project, repo: Path, base: str = "") -> Keeper:
+    """The lease desk of a repository. Raises ``OpenDevError`` when it cannot be worked on."""
+    return Keeper(
+        repo=repo,
+        home=project.layout.home,
+        clock=project.clock,
+        base=base,
+        env=dict(project.environment.items()),
+    )
+
+
+def keeper_if_repository(project: Project) -> Keeper | None:
+    """The lease desk, or None where the project is no repository with a commit: sub-agents that write are then refused."""
+    try:
+        return open_keeper(project, project.path)
+    except OpenDevError:
+        return None
+
+
+def _catalog(config: AppConfig) -> Catalog:
+    return Catalog({name: price.model_dump(mode="json") for name, price in config.prices.items()})
+
+
+def _ray_maker(config: AppConfig, run_id: str) -> Callable[[Callable[[Path], None]], Runtime]:
+    def make(_on_session: Callable[[Path], None]) -> Runtime:
+        from ..actors.ray_runtime import RayRuntime  # 0.7 s: only where processes are needed
+
+        return RayRuntime(run_id=run_id, address=config.runtime.address)
+
+    return make

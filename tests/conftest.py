@@ -1,0 +1,39 @@
+"""Shared fixtures. Ray is started once a test session, and only for tests that ask for it (ray.md rule 21)."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from opendev.actors.local_runtime import LocalRuntime
+from opendev.actors.ray_runtime import RayRuntime
+from opendev.core.ids import new_id
+from opendev.core.ports import Runtime
+from support.runtimes import SharedRuntime
+
+
+@pytest.fixture(scope="session")
+def ray_session() -> Iterator[RayRuntime]:
+    """A private local Ray whose workers can import ``support``."""
+    runtime = RayRuntime(run_id=f"tests-{new_id()}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent), prepend=os.pathsep)
+        with ThreadPoolExecutor(1) as thread:  # the test that asks may be inside an event loop already
+            thread.submit(asyncio.run, runtime.start()).result()
+            try:
+                yield runtime
+            finally:
+                thread.submit(asyncio.run, runtime.stop()).result()
+
+
+@pytest.fixture(params=["local", pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.slow])])
+async def runtime(request: pytest.FixtureRequest) -> AsyncIterator[Runtime]:
+    """Each test that uses it runs in both runtimes; its actors are ended after it."""
+    made = (
+        LocalRuntime() if request.param == "local" else SharedRuntime(request.getfixturevalue("ray_session"))
+    )
+    await made.start()
+    yield made
+    await made.stop()
