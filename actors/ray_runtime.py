@@ -79,6 +79,7 @@ class RayRef:
 class RayRuntime:
     """Actors as Ray actors. ``address`` joins an existing cluster; without it a private Ray on loopback is started.
 
+    ``on_session`` is told the session folder before anything runs in it (the janitor removes it should we be killed).
     ``run_id`` marks every process of the session (OPENDEV_RUN), so that none survives ``stop`` or, with the janitor, our death.
     """
 
@@ -90,12 +91,14 @@ class RayRuntime:
         temp: Path | None = None,
         clock: Clock | None = None,
         spawn_timeout_s: float = 60.0,
+        on_session: Callable[[Path], None] | None = None,
     ) -> None:
         self._run_id = run_id
         self._address = address
         self._temp = temp
         self._clock = clock or SystemClock()
         self._spawn_timeout_s = spawn_timeout_s
+        self._on_session = on_session
         self._session: ray_session.SessionDir | None = None
         self._refs: dict[str, RayRef] = {}
         self._watchers: set[asyncio.Task[None]] = set()
@@ -193,6 +196,8 @@ class RayRuntime:
         base = ray_session.base_dir(self._temp)
         await asyncio.to_thread(ray_session.sweep, base, self._clock.now())
         self._session = ray_session.create(base)
+        if self._on_session is not None:
+            self._on_session(self._session.path)
         self._set_environment(self._session)
         options: dict[str, Any] = {
             "address": "local",

@@ -35,6 +35,7 @@ class HubSettings(Frozen):
     max_children: int = Field(default=16, ge=1)
     approval_timeout_s: float = Field(default=300.0, gt=0)
     cores: int = Field(default=2, ge=1)
+    warm_hosts: int = Field(default=2, ge=0)  # idle processes kept ready under Ray, at most one a core
     tiers: dict[str, str] = {}
     worker: str = "opendev.actors.worker:Worker"
     model_service: str = "opendev.actors.model_service:ModelService"
@@ -200,7 +201,7 @@ class Sides:
             self._settings.worker,
             (self._ports.worker, mailbox, model),
             cap=cap,
-            warm=min(2, self._settings.cores),
+            warm=min(self._settings.warm_hosts, self._settings.cores),
         )
         side = Side(runtime, mailbox, HostPool(runtime, plan, self._on_down), model)
         side.drain = asyncio.get_running_loop().create_task(self._postroom.drain(mailbox))

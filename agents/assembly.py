@@ -56,10 +56,6 @@ class Assembly:
         dispatcher = self._dispatcher(task, root, scratch, memo, token)
         system = self._prompt(root, scratch, rules)
         window = 0 if task.recipe else settings.window(model)
-        budget = task.budget.max_iterations
-        cap = iteration_cap(task.spec, settings.max_iterations, settings.subagent_iterations)
-        if budget is not None:
-            cap = budget if task.spec.max_iterations is None else min(budget, task.spec.max_iterations)
         ctx = IterationContext(
             task=task,
             settings=settings,
@@ -68,7 +64,7 @@ class Assembly:
             inbox=self.inbox,
             call_llm=self.call_llm,
             model=model,
-            cap=max(cap, _TURNS_PER_STEP * len(task.recipe)),
+            cap=_cap(task, settings),
             system=system,
             tools=self.tools,
             dispatcher=dispatcher,
@@ -180,3 +176,11 @@ def choose_model(task: AgentTask, settings: AgentSettings) -> str:
     if task.recipe:
         models.setdefault(Role.ACTION, recipes.MODEL)
     return model_for(Role.ACTION, {**settings.models, **models}, lambda _model: False)
+
+
+def _cap(task: AgentTask, settings: AgentSettings) -> int:
+    """The iterations of a run: an explicit cap counts, of two the lower one; a long recipe may exceed the default."""
+    own, budget = task.spec.max_iterations, task.budget.max_iterations
+    explicit = [cap for cap in (own, budget) if cap is not None]
+    default = iteration_cap(task.spec, settings.max_iterations, settings.subagent_iterations)
+    return min(explicit) if explicit else max(default, _TURNS_PER_STEP * len(task.recipe))

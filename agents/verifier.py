@@ -8,6 +8,7 @@ from ..core.errors import OpenDevError
 from ..core.ports import CommandResult, Shell
 from ..core.ticket import VerifyOutcome
 from ..core.tool import Limits
+from ..policy.redact import redact
 
 MAX_VERIFICATIONS = 3
 
@@ -56,7 +57,7 @@ class Verifier:
         except OpenDevError as error:
             self.output = str(error)
             return VerifyOutcome(command=self.command, outcome="infra")
-        self.output = result.text
+        self.output = redact(result.text)
         return VerifyOutcome(
             command=self.command,
             exit_code=result.exit_code,

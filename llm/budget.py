@@ -64,6 +64,13 @@ class _Account:
     lost_calls: int = 0
     open: dict[str, Estimate] = field(default_factory=dict[str, Estimate])
 
+    @property
+    def known(self) -> bool:
+        """Whether it has a cap or a call; a scope that was only refused is none."""
+        return (
+            self.max_cost_usd is not None or self.max_tokens is not None or self.calls + self.lost_calls > 0
+        )
+
     def room(self, *, committed: bool) -> tuple[float, float]:
         """Tokens and dollars left (infinite without a cap); ``committed`` also takes off what open calls hold."""
         held = self.open.values() if committed else ()
@@ -161,7 +168,7 @@ class Ledger:
             "scopes": {
                 name: {"usage": account.usage.model_dump(), "calls": account.calls}
                 for name, account in self._accounts.items()
-                if name != self.ALL
+                if name != self.ALL and account.known
             },
         }
 

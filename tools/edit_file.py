@@ -65,7 +65,7 @@ def _edit(args: Args, ctx: ToolContext) -> ToolResult:
 def _create(args: Args, target: Place, ctx: ToolContext) -> ToolResult:
     """An empty old_content creates a file, or fills an empty one; it never replaces content."""
     if not target.path.exists():
-        return create(target, args.new_content, ctx, create_dirs=False)
+        return create(target, args.new_content, ctx, create_dirs=True)
     data = read_bytes(target.path, target.name)
     if data:
         return ToolResult.failure(

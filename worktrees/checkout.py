@@ -1,5 +1,6 @@
 """One working folder: made, checked against tampering, inspected for work that is nowhere else, removed."""
 
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -132,15 +133,22 @@ class Checkout:
         pointer.write_text(f"gitdir: {admin}\n")
         return True
 
-    def remove(self, *, force: bool) -> None:
-        """Take the folder away, and prove that it is gone. ``force`` only after a proof. Raises ``OpenDevError``."""
+    def remove(self, *, force: bool, disposable: bool = False) -> None:
+        """Take the folder away, and prove that it is gone. ``force`` only after a proof. Raises ``OpenDevError``.
+
+        ``disposable``: nothing in it counts as work, so what a late writer put there while git removed it goes too.
+        """
         admin = self.admin_dir()
         if admin is not None and (admin / "locked").exists():
             self.repo.admin.run("worktree", "unlock", str(self.path))
-        self.repo.admin.run("worktree", "remove", *(["--force"] if force else []), str(self.path))
+        removed = self.repo.admin.run(
+            "worktree", "remove", *(["--force"] if force else []), str(self.path), ok=(0, 1, 128, 255)
+        )
+        if disposable and self.admin_dir() is None:
+            shutil.rmtree(self.path, ignore_errors=True)
         if self.path.exists() or self.admin_dir() is not None:
             raise OpenDevError(
-                ErrorKind.GIT, f"git said that it removed the worktree {self.path}, but it is still there."
+                ErrorKind.GIT, f"The worktree {self.path} could not be removed: {removed.err.strip()}"
             )
 
 

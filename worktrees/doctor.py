@@ -1,13 +1,17 @@
 """After a crash: who holds what, what nobody holds, and what may go. Work is saved first; what is not proven safe is kept and named."""
 
+import threading
 from pathlib import Path
 
 from ..core.errors import OpenDevError
+from ..core.lease import Owner
 from ..core.model import Frozen
 from . import names
-from .journal import LeaseRecord, is_alive
+from .journal import LeaseRecord, gits_of, is_alive
 from .keeper import Keeper
 from .threads import uncut
+
+OUTLAST_TRIES = 100  # of 0.1 s
 
 
 class LeaseLine(Frozen):
@@ -96,6 +100,11 @@ class Doctor:
         done: list[str] = []
         kept: list[str] = []
         for record in self._dead():
+            if pids := _outlast(record.lease.owner):
+                kept.append(
+                    f"{record.lease.id}: kept at {record.lease.path}: git processes {pids} still work there"
+                )
+                continue
             for lock in self._locks(record):
                 lock.unlink(missing_ok=True)
                 done.append(f"removed the stale lock {lock}")
@@ -139,6 +148,11 @@ class Doctor:
         done: list[str] = []
         kept: list[str] = []
         for record in self._dead():
+            if pids := _outlast(record.lease.owner):
+                kept.append(
+                    f"{record.lease.id}: kept at {record.lease.path}: git processes {pids} still work there"
+                )
+                continue
             answer = f"{record.lease.id}: {self._keeper.give_back(record.lease)}"
             (kept if "kept at" in answer else done).append(answer)
         for path in self._orphans(self._keeper.book.records()):
@@ -169,3 +183,14 @@ class Doctor:
             except (OpenDevError, OSError) as error:
                 return f"{path}: inspection failed, kept: {error}"
         return f"{path}: removed, it was clean and its commit is held by a ref"
+
+
+def _outlast(owner: Owner) -> tuple[int, ...]:
+    """Wait for the git processes of a dead owner to end; those that did not."""
+    pids = gits_of(owner)
+    for _ in range(OUTLAST_TRIES):
+        if not pids:
+            break
+        threading.Event().wait(0.1)
+        pids = gits_of(owner)
+    return pids

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import ErrorKind, OpenDevError
+from .journal import KEEPER_MARK, keeper_mark, this_process
 
 NO_OBJECT = "0" * 40
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -233,6 +234,7 @@ class Git:
             "HOME": home_of(self.env),
             **{key: self.env[key] for key in ("TMPDIR", "XDG_CONFIG_HOME") if key in self.env},
             **_SCRUBBED,
+            KEEPER_MARK: keeper_mark(this_process()),
             "GIT_CONFIG_COUNT": str(len(config)),
         }
         for number, (key, value) in enumerate(config):

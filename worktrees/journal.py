@@ -15,6 +15,9 @@ from ..core.lease import Lease, Owner
 from ..core.model import Persisted
 
 LOCK_TIMEOUT_S = 120.0
+KEEPER_MARK = (
+    "OPENDEV_KEEPER"  # in the environment of every git process: whose it is, also after that one's death
+)
 
 
 class LeaseRecord(Persisted):
@@ -56,6 +59,22 @@ def this_process() -> Owner:
 def is_alive(owner: Owner) -> bool:
     """Whether that very process still runs; a later one with the same number does not count (CC 2.1.200)."""
     return started(owner.pid) == owner.started
+
+
+def keeper_mark(owner: Owner) -> str:
+    """The value of ``KEEPER_MARK`` for git processes that ``owner`` starts."""
+    return f"{owner.pid}:{owner.started}"
+
+
+def gits_of(owner: Owner) -> tuple[int, ...]:
+    """Pids of git processes that ``owner`` started and that still run; they outlive a killed owner by a moment."""
+    mark = f"{KEEPER_MARK}={keeper_mark(owner)}".encode()
+    found: list[int] = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if mark in (place / "environ").read_bytes().split(b"\0"):
+                found.append(int(place.name))
+    return tuple(found)
 
 
 class LeaseBook:

@@ -315,7 +315,7 @@ class Keeper(LeaseDesk):
         head, saved = checkout.head(), ""
         if not reachable(self.repo.admin, head) and head != lease.base:
             saved = f"; its commit {head[:12]} is saved as {self._save(lease, head)}"
-        checkout.remove(force=True)
+        checkout.remove(force=True, disposable=True)
         return f"removed the read-only checkout{saved}"
 
     def _save(self, lease: Lease, commit: str) -> str:

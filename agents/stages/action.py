@@ -44,8 +44,8 @@ async def _take(ctx: IterationContext, reply: ModelReply) -> None:
     if stored is None:
         return
     ctx.calls = stored.tool_calls
-    ctx.text = stored.content.strip()
+    ctx.text = stored.content
     await ctx.flush()
-    if ctx.text:
-        ctx.said = ctx.text
+    if ctx.text.strip():
+        ctx.said = ctx.text.strip()
         ctx.emit(AssistantText(text=stored.content))

@@ -47,6 +47,8 @@ async def _dispatch(ctx: IterationContext) -> None:
         return
     ctx.messages.add_results(results)
     failure = ctx.dispatcher.last_failure
+    if failure is not None and isinstance(ctx.dispatcher.registry.resolve(results[-1].name), ErrorInfo):
+        failure = failure.model_copy(update={"kind": ErrorKind.TOOL})  # a wrong name is a slip, not a refusal
     for result in results:
         _note(ctx, result)
     if ctx.dispatcher.stats.unanswered > unanswered:

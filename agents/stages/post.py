@@ -84,7 +84,7 @@ async def _completed(ctx: IterationContext, status: str, summary: str) -> None:
 async def _after_text(ctx: IterationContext) -> None:
     if _malformed(ctx):
         return
-    text = "".join([*ctx.cut, ctx.text])
+    text = "".join([*ctx.cut, ctx.text]).strip()
     ctx.recovery.settle(text)
     if ctx.recovery.recoverable:
         _recover(ctx, text)

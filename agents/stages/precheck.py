@@ -21,7 +21,10 @@ def tell(ctx: IterationContext, step: Step) -> None:
     ctx.emit(Compacted(stage=step.stage.name.lower(), before=step.before, after=step.after))
     if step.stage is Stage.WARN:
         ctx.emit(
-            Notice(level="warning", text=f"The context is {step.before} tokens full; compaction is near.")
+            Notice(
+                level="warning",
+                text=f"The request has {step.before} tokens; older output will soon be left out.",
+            )
         )
     if step.notice:
         ctx.emit(Notice(level="error", text=step.notice))

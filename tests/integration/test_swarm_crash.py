@@ -32,13 +32,14 @@ def finish(repo: Path, home: Path) -> RunReport:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @pytest.mark.req("SWM-15")
 def test_kill_at_every_record_and_resume(tmp_path: Path) -> None:
     whole = make_repo(tmp_path / "whole")
     (tmp_path / "h0").mkdir()
     expected = finish(whole, tmp_path / "h0")
     records = Journal(tmp_path / "h0/runs/r1/journal.jsonl").read()
-    assert [str(task.status) for task in expected.tasks] == ["merged", "merged", "verify_failed"]
+    assert [str(task.status) for task in expected.tasks] == ["merged", "merged"]
     for number in range(1, len(records) + 1):
         place = tmp_path / f"k{number}"
         home = place / "home"
@@ -81,10 +82,10 @@ def test_a_landing_without_its_end_is_settled_by_the_branch(tmp_path: Path) -> N
 def test_status_and_cancel_know_the_owner(tmp_path: Path) -> None:
     repo, home = make_repo(tmp_path / "repo"), tmp_path / "home"
     home.mkdir()
-    run_driver(repo, home, 6)
+    run_driver(repo, home, 5)
     run_dir = home / "runs/r1"
     lost = status_of(run_dir)
-    assert (lost.state, lost.pid, set(lost.tasks)) == ("lost", 0, {"one", "two", "bad"})
+    assert (lost.state, lost.pid, set(lost.tasks)) == ("lost", 0, {"one", "two"})
     with pytest.raises(OpenDevError, match="is not running"):
         cancel_run(run_dir)
     reused = Owner(pid=os.getpid(), started=1)  # our number, another process's start time
@@ -99,5 +100,4 @@ def test_status_and_cancel_know_the_owner(tmp_path: Path) -> None:
             claim(run_dir)
         assert cancel_run(run_dir) == other.pid
         assert other.wait(10) == -signal.SIGTERM
-    claim(run_dir)
     assert finish(repo, home).tasks[0].status == "merged"

@@ -60,12 +60,8 @@ def _perturb(draw: st.DrawFn, line: str) -> str:
 def samples(draw: st.DrawFn) -> Sample:
     codec = draw(st.sampled_from(CODECS))
     words = [word for word in WORDS if _fits(word, codec)]
-    line = st.builds(
-        lambda i, w, t: i + w + t,
-        st.sampled_from(INDENTS),
-        st.sampled_from(words),
-        st.sampled_from(["", " "]),
-    )
+    parts = (st.sampled_from(INDENTS), st.sampled_from(words), st.sampled_from(["", " "]))
+    line = st.tuples(*parts).map("".join)
     lines = draw(st.lists(line, min_size=1, max_size=12))
     style = draw(st.sampled_from([["\n"], ["\r\n"], ["\n", "\r\n"]]))
     ends = [draw(st.sampled_from(style)) for _ in lines]

@@ -5,11 +5,12 @@ import json
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from opendev.agents.transcript import TranscriptLine
 from opendev.core.agent import AgentReport, AgentStatus, Budget
-from opendev.core.chat import FinishReason, ModelFailed, ModelReply, ModelRequest, SystemMessage
+from opendev.core.chat import FinishReason, ModelFailed, ModelReply, ModelRequest, SystemMessage, ToolCall
 from opendev.core.errors import ErrorKind
 from support.agents import Bench
 from support.scripted_model import call, calls, done, failed, pairs_are_whole, says
@@ -27,12 +28,14 @@ tool_calls = st.sampled_from(
     ]
 )
 finishes = st.sampled_from([None, None, None, FinishReason.LENGTH, FinishReason.FILTERED])
+
+
+def answer(given: list[ToolCall], finish: FinishReason | None) -> ModelReply:
+    return calls(*given, finish=finish)
+
+
 answers = st.one_of(
-    st.builds(
-        lambda given, finish: calls(*given, finish=finish),
-        st.lists(tool_calls, min_size=1, max_size=4),
-        finishes,
-    ),
+    st.builds(answer, st.lists(tool_calls, min_size=1, max_size=4), finishes),
     st.builds(says, st.sampled_from(["", "text", "<function=read_file>x</function>"])),
     st.just(failed("gone", ErrorKind.MODEL)),
     st.just(done()),
@@ -54,8 +57,10 @@ async def play(
     return bench, await bench.run(budget=Budget(max_iterations=12))
 
 
+@pytest.mark.slow
+@pytest.mark.req("LOOP-21")
 @given(script=st.lists(answers, max_size=8), stop_at=st.integers(0, 9))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_every_request_is_valid_wherever_the_conversation_is_cut(
     script: list[ModelReply | ModelFailed], stop_at: int
 ) -> None:

@@ -32,7 +32,7 @@ def faults(messages: tuple[Message, ...]) -> list[str]:
 
 
 @given(conversations)
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_repair_gives_a_list_that_can_be_sent_and_is_idempotent(given_messages: list[Message]) -> None:
     repaired = repair(given_messages)
     assert faults(repaired) == []
@@ -40,7 +40,7 @@ def test_repair_gives_a_list_that_can_be_sent_and_is_idempotent(given_messages: 
 
 
 @given(conversations, conversations)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_a_list_that_grows_can_be_sent_after_each_step(history: list[Message], later: list[Message]) -> None:
     messages = ValidatedMessageList(history)
     for message in later:

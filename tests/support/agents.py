@@ -15,13 +15,12 @@ from opendev.core.approval import ApprovalAnswer, ApprovalLevel, ApprovalRequest
 from opendev.core.chat import Message, Question, Role
 from opendev.core.clock import SystemClock
 from opendev.core.errors import ErrorInfo, ErrorKind
-from opendev.core.events import Event
 from opendev.core.interrupt import InterruptToken
-from opendev.core.ports import CommandResult
+from opendev.core.ports import CommandResult, ModelClient
 from opendev.core.tool import Tool
 
 from .scripted_model import ScriptedModel, Step
-from .tool_context import FakeSpawner, FakeSymbols
+from .tool_context import EventLog, FakeSpawner, FakeSymbols
 
 
 class ScriptedShell:
@@ -87,9 +86,11 @@ class Bench:
         self.home = tmp_path / "home"
         self.root.mkdir(exist_ok=True)
         self.model = ScriptedModel(*steps)
+        self.client: ModelClient = self.model
         self.shell = ScriptedShell()
         self.people = People()
-        self.events: list[Event] = []
+        self.log = EventLog()
+        self.events = self.log.events
         self.token = InterruptToken()
         self.settings = AgentSettings(models={Role.ACTION: "test/model"})
         self.compact: Any = NoCompactor()
@@ -99,12 +100,12 @@ class Bench:
 
     def ports(self) -> AgentPorts:
         return AgentPorts(
-            model=self.model,
+            model=self.client,
             shell=self.shell,
             ask=self.people,
             spawner=self.spawner,
             symbols=FakeSymbols(),
-            emit=self.events.append,
+            emit=self.log,
             clock=SystemClock(),
             child_env={"PATH": "/usr/bin:/bin"},
             home=self.home,
@@ -112,11 +113,11 @@ class Bench:
         )
 
     def factory(self) -> AgentFactory:
-        extra = {} if self._tools is None else {"tools": self._tools}
+        extra: dict[str, Any] = {} if self._tools is None else {"tools": self._tools}
         return AgentFactory(settings=self.settings, ports=self.ports(), **extra)
 
     def task(self, agent: str = "Main", prompt: str = "Do it.", **fields: Any) -> AgentTask:
-        given = {"approve": ApprovalLevel.AUTO, "id": "a1", "run_id": "r1", **fields}
+        given: dict[str, Any] = {"approve": ApprovalLevel.AUTO, "id": "a1", "run_id": "r1", **fields}
         return AgentTask(spec=builtin_specs()[agent], prompt=prompt, root=str(self.root), **given)
 
     async def run(self, agent: str = "Main", prompt: str = "Do it.", **fields: Any) -> AgentReport:

@@ -19,7 +19,9 @@ from support.repos import ENV, write
 async def main(repo: Path, home: Path) -> None:
     """Hold a dirty, a clean, a committed and a shared lease, and stand in the middle of a landing."""
     keeper = Keeper(repo=repo, home=home, clock=SystemClock(), env=ENV)
-    leases = {name: await keeper.lease(write=True, task=name, run_id="run1") for name in ("dirty", "clean", "done")}
+    leases = {
+        name: await keeper.lease(write=True, task=name, run_id="run1") for name in ("dirty", "clean", "done")
+    }
     leases["reader"] = await keeper.lease(write=False, task="reader", run_id="run1")
     write(Path(leases["dirty"].path), {"a.py": "A = 2\n", "new.txt": "precious\n"})
     write(Path(leases["done"].path), {"b.py": "B = 2\n"})

@@ -92,6 +92,11 @@ def fingerprint(folder: Path) -> dict[str, Any]:
     }
 
 
+def exists(path: str | Path) -> bool:
+    """Whether something is at ``path``."""
+    return Path(path).exists()
+
+
 def locks(repo: Path) -> list[str]:
     """Lock files that some git left in the repository."""
     common = Path(git(repo, "rev-parse", "--path-format=absolute", "--git-common-dir"))

@@ -85,6 +85,7 @@ async def hub_on(
     base: dict[str, Any] = {
         "run_id": new_id(),
         "runtime": runtime.kind,
+        "warm_hosts": 0,
         "worker": "support.actors:ScriptedWorker",
         "model_service": "support.actors:ScriptedModel",
     }

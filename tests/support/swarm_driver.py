@@ -15,7 +15,6 @@ from support.fake_swarm import Bench, FakeAgents, plan
 TICKETS = plan(
     {"id": "one", "verify": "test -f one.txt", "scope": ["one.txt"], "attempts": 3},
     {"id": "two", "depends_on": ["one"], "scope": ["two.txt"], "attempts": 3},
-    {"id": "bad", "verify": "false", "scope": ["bad.txt"], "attempts": 1},
     verify="true",
     concurrency=1,
 )
@@ -30,7 +29,7 @@ async def drive(repo: Path, home: Path, crash_after: int) -> RunReport:
             file.write(f"{ticket}\n")
         Path(task.root, f"{ticket}.txt").write_text("done\n")
 
-    bench = Bench(repo, home, dict.fromkeys(("one", "two", "bad"), deed))
+    bench = Bench(repo, home, dict.fromkeys(("one", "two"), deed))
     past = load_run(bench.run_dir) if (bench.run_dir / "journal.jsonl").exists() else None
     return await bench.swarm(TICKETS, past=past, crash_after=crash_after or None).run()
 

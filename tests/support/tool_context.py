@@ -15,13 +15,16 @@ from opendev.core.interrupt import InterruptToken
 from opendev.core.ports import CommandResult, SymbolPlace, TextEdit
 from opendev.core.scope import Scope
 from opendev.core.tool import AgentMemo, ToolContext
+from opendev.tools.files import SeenHashes
 
 
 @dataclass
 class FakeShell:
     """Answers every command with ``result`` and remembers the commands."""
 
-    result: CommandResult = CommandResult(exit_code=0, text="", ended="exit", wall_s=0.0)
+    result: CommandResult = field(
+        default_factory=lambda: CommandResult(exit_code=0, text="", ended="exit", wall_s=0.0)
+    )
     commands: list[str] = field(default_factory=list[str])
 
     async def run(
@@ -109,8 +112,6 @@ class EventLog:
 
 def make_context(root: Path, **overrides: Any) -> ToolContext:
     """A context on ``root``; every field of ``ToolContext`` can be overridden. ``scratch`` is a sibling of the root."""
-    from opendev.tools.files import SeenHashes
-
     root = root.resolve()
     scratch = root.parent / f"{root.name}-scratch"
     fields: dict[str, Any] = {

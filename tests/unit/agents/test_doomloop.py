@@ -1,7 +1,7 @@
 """Repetition: judged on the present batch only, with room for pollers and edits (T-01, T-02, LOOP-09)."""
 
 import pytest
-from opendev.agents.doomloop import REPEATS, DoomLoop, Level
+from opendev.agents.doomloop import REPEATS, DoomLoop, Level, Repetition
 from opendev.core.chat import ToolCall
 from opendev.tools.catalog import BUILTIN
 from opendev.tools.registry import ToolRegistry
@@ -45,7 +45,7 @@ def test_pollers_are_exempt_and_edits_make_reading_and_running_new() -> None:  #
         assert subject.check([test]) is None
         subject.note_edit()
     edit = call("edit_file", file_path="a", old_content="x", new_content="y")
-    hits = []
+    hits: list[Repetition | None] = []
     for _ in range(REPEATS):
         hits.append(subject.check([edit]))
         subject.note_edit()

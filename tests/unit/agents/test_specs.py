@@ -19,19 +19,53 @@ from opendev.core.errors import OpenDevError
 from opendev.tools.catalog import BUILTIN
 
 REVIEW = {"read_file", "search", "list_files", "find_symbol", "find_referencing_symbols", "run_command"}
-READ_ONLY_18 = set(
-    ["read_file", "list_files", "search", "list_processes", "get_process_output", "fetch_url", "web_search", "capture_web_screenshot", "open_browser", "find_symbol", "find_referencing_symbols", "capture_screenshot", "analyze_image", "read_pdf", "ask_user", "search_tools", "get_subagent_output", "invoke_skill"]
-)
+READ_ONLY_18 = {
+    "read_file",
+    "list_files",
+    "search",
+    "list_processes",
+    "get_process_output",
+    "fetch_url",
+    "web_search",
+    "capture_web_screenshot",
+    "open_browser",
+    "find_symbol",
+    "find_referencing_symbols",
+    "capture_screenshot",
+    "analyze_image",
+    "read_pdf",
+    "ask_user",
+    "search_tools",
+    "get_subagent_output",
+    "invoke_skill",
+}
 CATALOGUE_A: dict[str, Iterable[str]] = {
     "Code-Explorer": REVIEW - {"run_command"},
     "Planner": READ_ONLY_18 | {"write_file", "edit_file", "spawn_subagent", "task_complete"},
     "PR-Reviewer": REVIEW,
     "Security-Reviewer": REVIEW,
-    "Web-Clone": ["capture_web_screenshot", "analyze_image", "write_file", "read_file", "run_command", "list_files"],
+    "Web-Clone": [
+        "capture_web_screenshot",
+        "analyze_image",
+        "write_file",
+        "read_file",
+        "run_command",
+        "list_files",
+    ],
     "Web-Generator": ["write_file", "edit_file", "run_command", "list_files", "read_file"],
     "Project-Init": ["read_file", "search", "list_files", "run_command", "write_file"],
     "Ask-User": (),
-    "Coder": ["read_file", "write_file", "edit_file", "list_files", "search", "run_command", "find_symbol", "rename_symbol", "task_complete"],
+    "Coder": [
+        "read_file",
+        "write_file",
+        "edit_file",
+        "list_files",
+        "search",
+        "run_command",
+        "find_symbol",
+        "rename_symbol",
+        "task_complete",
+    ],
 }
 
 

@@ -1,6 +1,7 @@
 """The shared rate gate with a clock of its own: waits, bounds, breaker (M23, swarm.md 3.6)."""
 
 import asyncio
+import itertools
 import random
 from collections.abc import Awaitable, Callable
 
@@ -54,6 +55,12 @@ def playing(
     return attempt
 
 
+async def turns() -> None:
+    """Let every task run until it really waits."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
 def quiet(_text: str) -> None:
     pass
 
@@ -70,8 +77,8 @@ async def test_retry_after_of_one_agent_holds_all_back() -> None:
     time, sent, others = FakeTime(), list[float](), list[float]()
     shared = gate(time)
     first = asyncio.create_task(shared.run(playing([failure(after=30), "ok"], sent, time), quiet))
-    while not time.slept:
-        await asyncio.sleep(0)
+    await turns()
+    assert time.slept
     await shared.run(playing(["ok"], others, time), quiet)
     assert others[0] >= 30
     assert await first == ("ok", 2)
@@ -83,7 +90,7 @@ async def test_back_off_grows_and_tries_are_bounded() -> None:
     outcome, tries = await gate(time).run(playing([failure()], sent, time), told.append)
     assert isinstance(outcome, Failure)
     assert tries == len(sent) == 5
-    gaps = [b - a for a, b in zip(sent, sent[1:], strict=False)]
+    gaps = [b - a for a, b in itertools.pairwise(sent)]
     assert all(low <= gap <= low * 1.5 for gap, low in zip(gaps, (0.5, 1, 2, 4), strict=True))
     assert len(told) == 4
     assert "(2 of 5)" in told[0]
@@ -153,9 +160,8 @@ async def test_waits_can_be_cancelled_and_a_cancelled_probe_frees_its_place() ->
         return "late"
 
     probe = asyncio.create_task(shared.run(hang, quiet))
-    while time.t < 5:
-        await asyncio.sleep(0)
-    await asyncio.sleep(0.01)
+    await turns()
+    assert time.t >= 5
     probe.cancel()
     with pytest.raises(asyncio.CancelledError):
         await probe

@@ -10,7 +10,9 @@ from opendev.worktrees.keeper import Keeper
 from support.repos import ENV, commit_files, fingerprint, git, locks, tree_files, write
 
 
-async def test_dirty_state_travels_out_and_commits_travel_back(keeper: Keeper, repo: Path, tmp_path: Path) -> None:
+async def test_dirty_state_travels_out_and_commits_travel_back(
+    keeper: Keeper, repo: Path, tmp_path: Path
+) -> None:
     for n in range(5):
         commit_files(repo, {f"big{n}.txt": str(n) * 2000})
     write(repo, {"a.py": "A = dirty\n", "new.txt": "x"})
@@ -33,7 +35,9 @@ async def test_dirty_state_travels_out_and_commits_travel_back(keeper: Keeper, r
     assert (fingerprint(repo), locks(repo)) == (before, [])
 
 
-async def test_a_node_that_knows_the_base_is_sent_the_rest_only(keeper: Keeper, repo: Path, tmp_path: Path) -> None:
+async def test_a_node_that_knows_the_base_is_sent_the_rest_only(
+    keeper: Keeper, repo: Path, tmp_path: Path
+) -> None:
     node = NodeCache(tmp_path / "node", ENV)
     node.receive(pack(keeper.repo.admin, keeper.repo.key, keeper.base))
     later = commit_files(repo, {"a.py": "A = 2\n"})
@@ -48,7 +52,9 @@ async def test_a_node_that_knows_the_base_is_sent_the_rest_only(keeper: Keeper, 
     assert accept(keeper.repo, "x", node.send_back(keeper.repo.key, later, later)) == "refs/opendev/agents/x"
 
 
-async def test_a_bundle_that_is_not_what_it_says_is_refused(keeper: Keeper, repo: Path, tmp_path: Path) -> None:
+async def test_a_bundle_that_is_not_what_it_says_is_refused(
+    keeper: Keeper, repo: Path, tmp_path: Path
+) -> None:
     node = NodeCache(tmp_path / "node", ENV)
     folder = node.worktree(pack(keeper.repo.admin, keeper.repo.key, keeper.base), "x")
     parcel = node.send_back(keeper.repo.key, commit_files(folder, {"a.py": "A = 2\n" * 99}), keeper.base)

@@ -2,10 +2,11 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,14 +16,24 @@ from opendev.worktrees.doctor import Doctor
 from opendev.worktrees.journal import LeaseRecord, is_alive, started, this_process
 from opendev.worktrees.keeper import Keeper
 from opendev.worktrees.names import RESCUE
-from support.repos import commit_files, fingerprint, git, locks, make_repo, tree_files, worktrees, write
+from support.repos import (
+    commit_files,
+    exists,
+    fingerprint,
+    git,
+    locks,
+    make_repo,
+    tree_files,
+    worktrees,
+    write,
+)
 
 TESTS = Path(__file__).parents[2]
 DEAD = Owner(pid=os.getpid(), started=1)  # this pid, but another process: the number was used again
 
 
 @contextmanager
-def driver(repo: Path, home: Path) -> Iterator[tuple[dict[str, Lease], Path, "subprocess.Popen[str]"]]:
+def driver(repo: Path, home: Path) -> Generator[tuple[dict[str, Lease], Path, "subprocess.Popen[str]"]]:
     """A child process that holds leases of ``repo``."""
     child = subprocess.Popen(
         [sys.executable, "-m", "support.lease_holder", str(repo), str(home)],
@@ -33,7 +44,11 @@ def driver(repo: Path, home: Path) -> Iterator[tuple[dict[str, Lease], Path, "su
     assert child.stdout is not None
     try:
         told = json.loads(child.stdout.readline())
-        yield {name: Lease.model_validate(data) for name, data in told["leases"].items()}, Path(told["verify"]), child
+        yield (
+            {name: Lease.model_validate(data) for name, data in told["leases"].items()},
+            Path(told["verify"]),
+            child,
+        )
     finally:
         child.kill()
         child.wait()
@@ -51,22 +66,22 @@ async def test_a_killed_driver_costs_no_work_and_leaves_no_trace_in_the_users_ch
     with driver(repo, home) as (leases, verify, child):
         keeper = open_keeper()
         doctor = Doctor(keeper)
-        living = (await doctor.check())
+        living = await doctor.check()
         assert [line.alive for line in living.leases] == [True] * 5
         assert (await doctor.repair()).done == ()
         assert (await doctor.prune()).done == ()
         child.send_signal(signal.SIGKILL)
         child.wait()
         (Path(git(Path(leases["dirty"].path), "rev-parse", "--absolute-git-dir")) / "index.lock").touch()
-        found = (await doctor.check())
+        found = await doctor.check()
         assert [(line.alive, line.exists) for line in found.leases] == [(False, True)] * 5
         assert len(found.stale_locks) == 1
-        pruned = (await doctor.prune())
-        assert Path(leases["dirty"].path).exists()
-        assert not Path(leases["clean"].path).exists()
-        assert not verify.exists()
+        pruned = await doctor.prune()
+        assert exists(leases["dirty"].path)
+        assert not exists(leases["clean"].path)
+        assert not exists(verify)
         assert any(leases["dirty"].path in line for line in pruned.kept)
-        tidy = (await doctor.repair())
+        tidy = await doctor.repair()
     assert tidy.kept == ()
     assert any("work saved as" in line for line in tidy.done), tidy
     rescued = f"{RESCUE}{leases['dirty'].id}"
@@ -80,6 +95,15 @@ async def test_a_killed_driver_costs_no_work_and_leaves_no_trace_in_the_users_ch
     assert fingerprint(repo) == before
 
 
+def empty(folder: Path) -> None:
+    """Remove everything but ``.git``: the state between ``worktree add`` and the first file."""
+    for item in folder.iterdir():
+        if item.is_dir():
+            shutil.rmtree(item)
+        elif item.name != ".git":
+            item.unlink()
+
+
 def dead(keeper: Keeper, lease: Lease, **changes: object) -> Lease:
     """Make the lease's holder a process that is gone."""
     gone = lease.model_copy(update={"owner": DEAD})
@@ -87,7 +111,7 @@ def dead(keeper: Keeper, lease: Lease, **changes: object) -> Lease:
     return gone
 
 
-async def test_a_used_again_pid_is_not_the_holder(keeper: Keeper) -> None:
+def test_a_used_again_pid_is_not_the_holder() -> None:
     assert is_alive(this_process())
     assert not is_alive(DEAD)
     assert started(2**22 + 1) is None
@@ -114,11 +138,11 @@ async def test_prune_works_in_both_directions(keeper: Keeper, repo: Path) -> Non
     write(keeper.root / "stranger", {"file.txt": "whose?"})
     (keeper.book.folder / "torn.json").write_text("{")
     tidy = await doctor.prune("swarm/x")
-    assert not Path(merged.path).exists()
-    assert not Path(unmerged.path).exists()
+    assert not exists(merged.path)
+    assert not exists(unmerged.path)
     assert not (keeper.root / "empty").exists()
-    assert Path(dirty.path).exists()
-    assert Path(held.path).exists()
+    assert exists(dirty.path)
+    assert exists(held.path)
     assert (keeper.root / "stranger" / "file.txt").exists()
     assert git(repo, "branch", "--list", "opendev/r/*", "--format=%(refname:short)").split() == [
         "opendev/r/dirty-1",
@@ -142,7 +166,7 @@ async def test_a_registered_folder_without_a_lease_goes_only_when_clean(keeper: 
     for lease in (clean, dirty):
         keeper.book.remove(lease.id)
     tidy = await Doctor(keeper).prune()
-    assert not Path(clean.path).exists()
+    assert not exists(clean.path)
     assert (Path(dirty.path) / "new.txt").exists()
     assert any(dirty.path in line and "new.txt" in line for line in tidy.kept)
 
@@ -153,11 +177,7 @@ async def test_a_crash_while_a_lease_was_made_is_taken_back(keeper: Keeper, repo
     await keeper.release(ghost)
     dead(keeper, ghost, state="making")  # recorded, branch made, folder not
     bare = await keeper.lease(write=True, task="bare", run_id="r")
-    for item in Path(bare.path).iterdir():
-        if item.is_file() and item.name != ".git":
-            item.unlink()
-    (Path(bare.path) / "src" / "c.py").unlink()
-    (Path(bare.path) / "src").rmdir()
+    empty(Path(bare.path))
     dead(keeper, bare, state="making")
     tidy = await doctor.repair()
     assert tidy.kept == ()
@@ -165,7 +185,9 @@ async def test_a_crash_while_a_lease_was_made_is_taken_back(keeper: Keeper, repo
     assert git(repo, "for-each-ref", "refs/heads/opendev", "refs/opendev") == ""
 
 
-async def test_a_folder_that_the_user_deleted_is_forgotten_and_its_branch_stays(keeper: Keeper, repo: Path) -> None:
+async def test_a_folder_that_the_user_deleted_is_forgotten_and_its_branch_stays(
+    keeper: Keeper, repo: Path
+) -> None:
     lease = await keeper.lease(write=True, task="t", run_id="r")
     write(Path(lease.path), {"a.py": "A = 2\n"})
     commit = await keeper.commit(lease, "x")
@@ -176,7 +198,7 @@ async def test_a_folder_that_the_user_deleted_is_forgotten_and_its_branch_stays(
     assert tidy.kept == ()
     assert git(repo, "rev-parse", lease.branch) == commit
     gone = await keeper.lease(write=True, task="u", run_id="r")
-    subprocess.run(["rm", "-rf", gone.path], check=True)
+    shutil.rmtree(gone.path)
     dead(keeper, gone)
     assert (await Doctor(keeper).repair()).kept == ()
     assert worktrees(repo) == []

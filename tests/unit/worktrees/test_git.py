@@ -17,7 +17,7 @@ from support.repos import ENV, commit_files, fingerprint, git, make_repo, write
 def booby_trap(repo: Path, marker: Path) -> None:
     """Every way that git's configuration can name a program, armed; harmless for plain reading by the test itself."""
     script = repo.parent / "evil.sh"
-    script.write_text(f"#!/bin/sh\necho \"$0 $*\" >> {marker}\ncat\n")
+    script.write_text(f'#!/bin/sh\necho "$0 $*" >> {marker}\ncat\n')
     script.chmod(0o755)
     hooks = repo / ".git" / "hooks"
     for name in (
@@ -69,7 +69,9 @@ def booby_trap(repo: Path, marker: Path) -> None:
 
 @pytest.mark.req("SWM-03")
 async def test_no_program_of_a_hostile_repository_runs(tmp_path: Path) -> None:
-    repo = make_repo(tmp_path / "repo", {"a.py": "A = 1\n", "b.dat": "raw\n", ".gitattributes": "*.md filter=evil\n"})
+    repo = make_repo(
+        tmp_path / "repo", {"a.py": "A = 1\n", "b.dat": "raw\n", ".gitattributes": "*.md filter=evil\n"}
+    )
     marker = tmp_path / "MARK"
     booby_trap(repo, marker)
     before = (repo / ".git" / "config").read_bytes()
@@ -106,9 +108,16 @@ async def test_a_merge_driver_of_the_repository_is_replaced_by_the_text_merge(tm
     keeper = Keeper(repo=repo, home=tmp_path / "home", clock=SystemClock(), env=ENV)
     train = Train(keeper, "swarm/x", SystemClock())
     await train.prepare("HEAD")
-    for name, old, new in (("one", "2\n3\n", "2\nthree\n"), ("two", "17\n", "seventeen\n"), ("bad", "3\n", "drei\n")):
+    for name, old, new in (
+        ("one", "2\n3\n", "2\nthree\n"),
+        ("two", "17\n", "seventeen\n"),
+        ("bad", "3\n", "drei\n"),
+    ):
         lease = await keeper.lease(write=True, task=name, run_id="r")
-        write(Path(lease.path), {"a.py": lines.replace(old, new, 1) if name != "bad" else lines.replace("\n3\n", "\ndrei\n")})
+        write(
+            Path(lease.path),
+            {"a.py": lines.replace(old, new, 1) if name != "bad" else lines.replace("\n3\n", "\ndrei\n")},
+        )
         commit = await keeper.commit(lease, name)
         landing = await train.land(task=name, commit=commit, base=base, message=name, verify=_pass)
         assert landing.outcome == ("conflict" if name == "bad" else "landed"), landing
@@ -131,7 +140,9 @@ def test_a_bare_repository_inside_the_tree_is_not_believed(repo: Path, tmp_path:
     assert not marker.exists()
 
 
-def test_the_environment_of_the_process_does_not_reach_git(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_of_the_process_does_not_reach_git(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GIT_DIR", "/nonexistent")
     monkeypatch.setenv("GIT_INDEX_FILE", "/nonexistent/index")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")

@@ -11,12 +11,25 @@ from opendev.worktrees import names
 from opendev.worktrees.journal import LeaseBook, repository_lock, this_process
 from opendev.worktrees.keeper import Keeper
 from support.fixed_clock import FixedClock
-from support.repos import ENV, commit_files, fingerprint, git, locks, make_repo, tree_files, worktrees, write
+from support.repos import (
+    ENV,
+    commit_files,
+    exists,
+    fingerprint,
+    git,
+    locks,
+    make_repo,
+    tree_files,
+    worktrees,
+    write,
+)
 
 
 @pytest.mark.req("SWM-03")
 @pytest.mark.req("ACT-07")
-async def test_a_writer_works_on_a_branch_of_its_own_outside_the_users_tree(keeper: Keeper, repo: Path, home: Path) -> None:
+async def test_a_writer_works_on_a_branch_of_its_own_outside_the_users_tree(
+    keeper: Keeper, repo: Path, home: Path
+) -> None:
     write(repo, {"b.py": "B = 99\n", "mine.txt": "untracked\n"})
     git(repo, "add", "b.py")
     before = fingerprint(repo)
@@ -42,7 +55,7 @@ async def test_a_writer_works_on_a_branch_of_its_own_outside_the_users_tree(keep
     assert git(folder, "status", "--porcelain") == ""
     assert await keeper.changed(lease) == ("a.py", "new/d.py", "src/c.py")
     assert await keeper.release(lease) == f"removed; branch {lease.branch} stays at {commit[:12]}"
-    assert not folder.exists()
+    assert not exists(folder)
     assert worktrees(repo) == []
     assert locks(repo) == []
     assert fingerprint(repo) == before
@@ -68,7 +81,9 @@ async def test_commits_are_stamped_by_the_clock(repo: Path, home: Path) -> None:
     keeper = Keeper(repo=repo, home=home, clock=FixedClock(1_700_000_000.0), env=ENV)
     lease = await keeper.lease(write=True, task="t", run_id="r")
     write(Path(lease.path), {"a.py": "A = 2\n"})
-    assert git(repo, "log", "-1", "--format=%at %ct", await keeper.commit(lease, "x")) == "1700000000 1700000000"
+    assert (
+        git(repo, "log", "-1", "--format=%at %ct", await keeper.commit(lease, "x")) == "1700000000 1700000000"
+    )
 
 
 async def test_the_base_is_pinned_when_the_keeper_opens(keeper: Keeper, repo: Path) -> None:
@@ -90,7 +105,7 @@ async def test_readers_share_a_checkout_and_the_last_one_removes_it(keeper: Keep
     assert first.branch == ""
     assert git(Path(first.path), "rev-parse", "HEAD") == first.base
     assert "still used by 1" in await keeper.release(first)
-    assert Path(first.path).exists()
+    assert exists(first.path)
     assert (await keeper.release(second)).startswith("removed")
     assert worktrees(repo) == []
 
@@ -102,7 +117,7 @@ async def test_a_reviewer_gets_a_disposable_checkout_of_its_own(keeper: Keeper, 
     write(Path(own.path), {"a.py": "vandalised", "junk.txt": "x"})
     assert (Path(shared.path) / "a.py").read_text() == "A = 1\n"
     assert (await keeper.release(own)).startswith("removed")
-    assert not Path(own.path).exists()
+    assert not exists(own.path)
     with pytest.raises(OpenDevError, match="for reading"):
         await keeper.commit(shared, "x")
 
@@ -122,20 +137,56 @@ async def test_a_readers_commits_are_saved_before_its_folder_goes(keeper: Keeper
     assert git(repo, "rev-parse", f"{names.RESCUE}{lease.id}") == commit
 
 
+def modify(folder: Path) -> None:
+    write(folder, {"a.py": "A = 2\n"})
+
+
+def add_untracked(folder: Path) -> None:
+    write(folder, {"new.txt": "x"})
+
+
+def stage_and_delete(folder: Path) -> None:
+    add_untracked(folder)
+    git(folder, "add", "-A")
+    write(folder, {"new.txt": None})
+
+
+def hide_by_assuming(folder: Path) -> None:
+    modify(folder)
+    git(folder, "update-index", "--assume-unchanged", "a.py")
+
+
+def hide_by_skipping(folder: Path) -> None:
+    modify(folder)
+    git(folder, "update-index", "--skip-worktree", "a.py")
+
+
+def nest(folder: Path) -> None:
+    make_repo(folder / "nested")
+
+
+def nest_empty(folder: Path) -> None:
+    git(folder, "init", "-q", "empty")
+
+
+def commit_detached(folder: Path) -> None:
+    git(folder, "checkout", "-q", "--detach")
+    commit_files(folder, {"a.py": "A = 3\n"})
+
+
 @pytest.mark.req("SWM-10")
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda f: write(f, {"a.py": "A = 2\n"}), "1 uncommitted files (a.py)"),
-        (lambda f: write(f, {"new.txt": "x"}), "1 uncommitted files (new.txt)"),
-        (lambda f: (write(f, {"new.txt": "x"}), git(f, "add", "-A"), write(f, {"new.txt": None})), "staged changes"),
-        (lambda f: (write(f, {"a.py": "A = 2\n"}), git(f, "update-index", "--assume-unchanged", "a.py")), "(a.py)"),
-        (lambda f: (write(f, {"a.py": "A = 2\n"}), git(f, "update-index", "--skip-worktree", "a.py")), "(a.py)"),
-        (lambda f: make_repo(f / "nested"), "nested repositories that no commit covers (nested/)"),
-        (lambda f: git(f, "init", "-q", "empty"), "nested repositories that no commit covers (empty/)"),
-        (lambda f: (git(f, "checkout", "-q", "--detach"), commit_files(f, {"a.py": "A = 3\n"})), "that no ref holds"),
+        (modify, "1 uncommitted files (a.py)"),
+        (add_untracked, "1 uncommitted files (new.txt)"),
+        (stage_and_delete, "staged changes"),
+        (hide_by_assuming, "(a.py)"),
+        (hide_by_skipping, "(a.py)"),
+        (nest, "nested repositories that no commit covers (nested/)"),
+        (nest_empty, "nested repositories that no commit covers (empty/)"),
+        (commit_detached, "that no ref holds"),
     ],
-    ids=["modified", "untracked", "staged", "assumed", "skipped", "nested", "nested-empty", "detached"],
 )
 async def test_work_that_is_nowhere_else_keeps_the_folder(
     keeper: Keeper, change: Callable[[Path], object], reason: str
@@ -145,7 +196,7 @@ async def test_work_that_is_nowhere_else_keeps_the_folder(
     answer = await keeper.release(lease)
     assert answer.startswith(f"kept at {lease.path}")
     assert reason in answer
-    assert Path(lease.path).exists()
+    assert exists(lease.path)
     record = keeper.book.get(lease.id)
     assert record is not None
     assert (record.state, record.note) == ("kept", answer)
@@ -153,7 +204,9 @@ async def test_work_that_is_nowhere_else_keeps_the_folder(
 
 @pytest.mark.req("SWM-10")
 @pytest.mark.parametrize("damage", ["gone", "garbage", "elsewhere", "folder", "link"])
-async def test_a_folder_that_cannot_be_inspected_is_kept(keeper: Keeper, repo: Path, tmp_path: Path, damage: str) -> None:
+async def test_a_folder_that_cannot_be_inspected_is_kept(
+    keeper: Keeper, repo: Path, tmp_path: Path, damage: str
+) -> None:
     lease = await keeper.lease(write=True, task="t", run_id="r")
     folder = Path(lease.path)
     write(folder, {"precious.txt": "work"})
@@ -180,7 +233,7 @@ async def test_a_folder_that_cannot_be_inspected_is_kept(keeper: Keeper, repo: P
     # The admin folder is believed, not the pointer: the work can still be saved.
     ref = await keeper.quarantine(lease, "tampered")
     assert git(repo, "show", f"{ref}:precious.txt") == "work"
-    assert folder.exists() == (damage == "folder")
+    assert exists(folder) == (damage == "folder")
     assert git(evil, "status", "--porcelain") == ""
 
 
@@ -197,7 +250,9 @@ async def test_a_commit_is_refused_when_head_left_the_branch(keeper: Keeper, rep
     assert git(repo, "rev-parse", lease.branch) == lease.base
 
 
-async def test_a_commit_is_refused_when_the_branch_was_reset_below_its_base(keeper: Keeper, repo: Path) -> None:
+async def test_a_commit_is_refused_when_the_branch_was_reset_below_its_base(
+    keeper: Keeper, repo: Path
+) -> None:
     later = commit_files(repo, {"a.py": "A = 2\n"})
     lease = await keeper.lease(write=True, task="t", run_id="r", base=later)
     git(Path(lease.path), "reset", "-q", "--hard", "HEAD~1")
@@ -210,7 +265,12 @@ async def test_a_nested_repository_is_left_out_and_named(keeper: Keeper, repo: P
     make_repo(Path(lease.path) / "vendor" / "lib")
     write(Path(lease.path), {"a.py": "A = 2\n"})
     commit = await keeper.commit(lease, "work")
-    assert git(repo, "ls-tree", "-r", "--name-only", commit).splitlines() == [".gitignore", "a.py", "b.py", "src/c.py"]
+    assert git(repo, "ls-tree", "-r", "--name-only", commit).splitlines() == [
+        ".gitignore",
+        "a.py",
+        "b.py",
+        "src/c.py",
+    ]
     assert "Not included: nested repository vendor/lib/" in git(repo, "log", "-1", "--format=%B", commit)
     git(Path(lease.path), "-c", "advice.addEmbeddedRepo=false", "add", "-A")
     assert await keeper.changed(lease) == ("a.py",)
@@ -227,9 +287,14 @@ async def test_quarantine_saves_everything_and_removes_the_folder(keeper: Keeper
     ref = await keeper.quarantine(lease, "the worker died")
     assert ref == f"refs/opendev/rescue/{lease.id}"
     assert git(repo, "rev-parse", f"{ref}^") == first
-    assert tree_files(repo, ref) == {"a.py": "A = 3", "new.txt": "x", "src/c.py": "C = 1", ".gitignore": "*.log\nbuild/"}
+    assert tree_files(repo, ref) == {
+        "a.py": "A = 3",
+        "new.txt": "x",
+        "src/c.py": "C = 1",
+        ".gitignore": "*.log\nbuild/",
+    }
     assert "the worker died" in git(repo, "log", "-1", "--format=%B", ref)
-    assert not Path(lease.path).exists()
+    assert not exists(lease.path)
     assert git(repo, "rev-parse", lease.branch) == first
     assert fingerprint(repo) == before
     assert await keeper.release(lease) == f"{lease.id} was given back before"
@@ -253,7 +318,9 @@ async def test_sixteen_leases_at_once_leave_no_lock(keeper: Keeper, repo: Path) 
     assert fingerprint(repo) == before
 
 
-async def test_it_works_from_a_linked_worktree_and_leaves_both_checkouts_alone(repo: Path, home: Path, tmp_path: Path) -> None:
+async def test_it_works_from_a_linked_worktree_and_leaves_both_checkouts_alone(
+    repo: Path, home: Path, tmp_path: Path
+) -> None:
     linked = tmp_path / "linked"
     git(repo, "worktree", "add", "-q", "-b", "feature", str(linked))
     commit_files(linked, {"a.py": "A = 5\n"})
@@ -332,7 +399,9 @@ def sub_repo(repo: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-async def test_submodule_commits_keep_the_folder_until_a_remote_has_them(repo: Path, home: Path, tmp_path: Path) -> None:
+async def test_submodule_commits_keep_the_folder_until_a_remote_has_them(
+    repo: Path, home: Path, tmp_path: Path
+) -> None:
     library = sub_repo(repo, tmp_path)
     keeper = Keeper(repo=repo, home=home, clock=SystemClock(), env=ENV)
     assert any("submodules" in text for text in keeper.warnings)
@@ -346,14 +415,16 @@ async def test_submodule_commits_keep_the_folder_until_a_remote_has_them(repo: P
     await keeper.commit(lease, "bump lib")
     assert "commits in submodule lib that none of its remotes has" in await keeper.release(lease)
     ref = await keeper.quarantine(lease, "x")
-    assert folder.exists()
+    assert exists(folder)
     assert git(repo, "rev-parse", ref) == git(repo, "rev-parse", lease.branch)
     git(folder / "lib", "push", "-q", "origin", "work")
     assert (await keeper.release(lease)).startswith("removed")
     assert git(library, "log", "-1", "--format=%s", "work") == "change"
 
 
-async def test_a_sparse_cone_is_inherited_and_new_files_outside_it_are_not_lost(repo: Path, home: Path) -> None:
+async def test_a_sparse_cone_is_inherited_and_new_files_outside_it_are_not_lost(
+    repo: Path, home: Path
+) -> None:
     commit_files(repo, {"big/one.py": "1\n", "big/two.py": "2\n"})
     git(repo, "sparse-checkout", "set", "src")
     before = fingerprint(repo)
@@ -408,7 +479,9 @@ def test_a_shallow_clone_is_warned_of(repo: Path, home: Path, tmp_path: Path) ->
     assert any("shallow" in text for text in keeper.warnings)
 
 
-async def test_a_record_that_cannot_be_written_is_told_and_nothing_is_made(keeper: Keeper, repo: Path) -> None:
+async def test_a_record_that_cannot_be_written_is_told_and_nothing_is_made(
+    keeper: Keeper, repo: Path
+) -> None:
     keeper.book.folder.rmdir()
     keeper.book.folder.write_text("in the way")
     with pytest.raises(OpenDevError, match="could not be written"):

@@ -19,7 +19,10 @@ async def test_a_clean_tree_is_its_own_snapshot(keeper: Keeper, repo: Path) -> N
 
 @pytest.mark.req("SWM-03")
 async def test_staged_unstaged_untracked_and_deleted_are_covered(keeper: Keeper, repo: Path) -> None:
-    write(repo, {"a.py": "A = staged\n", "b.py": "B = 2\n", "new/n.txt": "n", "src/c.py": None, "x.log": "ignored"})
+    write(
+        repo,
+        {"a.py": "A = staged\n", "b.py": "B = 2\n", "new/n.txt": "n", "src/c.py": None, "x.log": "ignored"},
+    )
     git(repo, "add", "a.py")
     write(repo, {"a.py": "A = unstaged\n"})
     (repo / "run.sh").write_text("#!/bin/sh\n")
@@ -55,7 +58,7 @@ async def test_an_edit_of_the_same_size_in_the_same_second_is_seen(keeper: Keepe
 
 
 async def test_odd_file_names_are_carried(keeper: Keeper, repo: Path) -> None:
-    for name in (b"sp ace", b"new\nline", b"\xff\xfe", ":(top)magic".encode(), "ü".encode()):
+    for name in (b"sp ace", b"new\nline", b"\xff\xfe", b":(top)magic", "ü".encode()):
         (repo / os.fsdecode(name)).write_bytes(b"x")
     commit = await keeper.snapshot()
     listed = git(repo, "ls-tree", "-z", "--name-only", commit).split("\0")
@@ -77,7 +80,9 @@ async def test_unresolved_conflicts_are_refused(keeper: Keeper, repo: Path) -> N
 
 
 @pytest.mark.parametrize("empty", [True, False])
-async def test_a_nested_repository_is_refused_and_never_dropped(keeper: Keeper, repo: Path, empty: bool) -> None:
+async def test_a_nested_repository_is_refused_and_never_dropped(
+    keeper: Keeper, repo: Path, empty: bool
+) -> None:
     if empty:
         git(repo, "init", "-q", "inner")
     else:
@@ -96,7 +101,9 @@ async def test_a_file_that_cannot_be_read_makes_no_half_snapshot(keeper: Keeper,
     assert "pipe" not in tree_files(repo, commit)
 
 
-async def test_a_heap_of_untracked_data_is_refused(keeper: Keeper, repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_heap_of_untracked_data_is_refused(
+    keeper: Keeper, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(room, "MAX_UNTRACKED_BYTES", 1000)
     write(repo, {"data.bin": b"x" * 2000})
     with pytest.raises(OpenDevError, match="gitignore"):

@@ -10,12 +10,14 @@ from opendev.core.errors import ErrorKind, OpenDevError
 from opendev.core.ticket import VerifyOutcome
 from opendev.worktrees.keeper import Keeper
 from opendev.worktrees.train import Landing, Train, Verify
-from support.repos import commit_files, fingerprint, git, locks, tree_files, worktrees, write
+from support.repos import commit_files, exists, fingerprint, git, locks, tree_files, worktrees, write
 
 INTO = "swarm/x"
 
 
-def outcome(result: Literal["pass", "fail", "timeout", "infra", "not_run"], command: str = "check") -> VerifyOutcome:
+def outcome(
+    result: Literal["pass", "fail", "timeout", "infra", "not_run"], command: str = "check"
+) -> VerifyOutcome:
     return VerifyOutcome(command=command, exit_code=0 if result == "pass" else 1, outcome=result)
 
 
@@ -30,7 +32,9 @@ async def train(keeper: Keeper) -> Train:
     return train
 
 
-async def work(keeper: Keeper, task: str, files: dict[str, str | bytes | None], base: str = "") -> tuple[str, str]:
+async def work(
+    keeper: Keeper, task: str, files: dict[str, str | bytes | None], base: str = ""
+) -> tuple[str, str]:
     """A task's commit and its branch, the folder given back."""
     lease = await keeper.lease(write=True, task=task, run_id="r", base=base)
     write(Path(lease.path), files)
@@ -39,8 +43,12 @@ async def work(keeper: Keeper, task: str, files: dict[str, str | bytes | None], 
     return commit, lease.branch
 
 
-async def land(train: Train, keeper: Keeper, commit: str, verify: Verify = passing, **options: int) -> Landing:
-    return await train.land(task="t", commit=commit, base=keeper.base, message="Say what", verify=verify, **options)
+async def land(
+    train: Train, keeper: Keeper, commit: str, verify: Verify = passing, **options: int
+) -> Landing:
+    return await train.land(
+        task="t", commit=commit, base=keeper.base, message="Say what", verify=verify, **options
+    )
 
 
 def state(repo: Path) -> tuple[object, ...]:
@@ -71,8 +79,16 @@ async def test_a_task_lands_as_one_verified_commit(train: Train, keeper: Keeper,
     )
     assert seen == [(head, head, "")]
     assert git(repo, "rev-list", f"{keeper.base}..{head}") == head
-    assert git(repo, "log", "-1", "--format=%B", head) == f"Say what\n\nOpenDev-Task: t\nOpenDev-Source: {commit}"
-    assert tree_files(repo, head) == {"a.py": "A = 2", "d.py": "D = 1", "src/c.py": "C = 1", ".gitignore": "*.log\nbuild/"}
+    assert (
+        git(repo, "log", "-1", "--format=%B", head)
+        == f"Say what\n\nOpenDev-Task: t\nOpenDev-Source: {commit}"
+    )
+    assert tree_files(repo, head) == {
+        "a.py": "A = 2",
+        "d.py": "D = 1",
+        "src/c.py": "C = 1",
+        ".gitignore": "*.log\nbuild/",
+    }
     await keeper.release(lease)
     assert worktrees(repo) == []
     assert fingerprint(repo) == before
@@ -89,7 +105,9 @@ async def test_a_trailer_in_the_agents_words_proves_nothing(train: Train, keeper
 
 
 @pytest.mark.req("SWM-07")
-@pytest.mark.parametrize(("result", "expected"), [("fail", "red"), ("timeout", "red"), ("infra", "infra"), ("not_run", "red")])
+@pytest.mark.parametrize(
+    ("result", "expected"), [("fail", "red"), ("timeout", "red"), ("infra", "infra"), ("not_run", "red")]
+)
 async def test_only_a_pass_lands(
     train: Train,
     keeper: Keeper,
@@ -173,14 +191,21 @@ async def test_when_the_branch_moves_during_verification_the_new_state_is_verifi
     assert landing.files == ("a.py",)
 
 
-async def test_a_branch_that_keeps_moving_is_given_up_after_bounded_rounds(train: Train, keeper: Keeper, repo: Path) -> None:
+async def test_a_branch_that_keeps_moving_is_given_up_after_bounded_rounds(
+    train: Train, keeper: Keeper, repo: Path
+) -> None:
     commit, _ = await work(keeper, "t", {"a.py": "A = 2\n"})
     rounds: list[str] = []
 
     async def verify(path: Path, composed: str) -> VerifyOutcome:
         rounds.append(composed)
         tree = git(repo, "rev-parse", f"{INTO}^{{tree}}")
-        git(repo, "update-ref", f"refs/heads/{INTO}", git(repo, "commit-tree", tree, "-p", INTO, "-m", f"{len(rounds)}"))
+        git(
+            repo,
+            "update-ref",
+            f"refs/heads/{INTO}",
+            git(repo, "commit-tree", tree, "-p", INTO, "-m", f"{len(rounds)}"),
+        )
         return outcome("pass")
 
     landing = await land(train, keeper, commit, verify, max_rounds=2)
@@ -189,7 +214,9 @@ async def test_a_branch_that_keeps_moving_is_given_up_after_bounded_rounds(train
     assert worktrees(repo) == []
 
 
-async def test_a_branch_that_is_reset_or_deleted_meanwhile_is_not_brought_back(train: Train, keeper: Keeper, repo: Path) -> None:
+async def test_a_branch_that_is_reset_or_deleted_meanwhile_is_not_brought_back(
+    train: Train, keeper: Keeper, repo: Path
+) -> None:
     commit, _ = await work(keeper, "t", {"a.py": "A = 2\n"})
 
     async def verify(_path: Path, _commit: str) -> VerifyOutcome:
@@ -212,7 +239,9 @@ async def test_nothing_new_is_empty(train: Train, keeper: Keeper, repo: Path) ->
 
 
 @pytest.mark.req("SWM-09")
-async def test_a_stale_commit_neither_deletes_nor_brings_back_files_of_others(keeper: Keeper, repo: Path) -> None:
+async def test_a_stale_commit_neither_deletes_nor_brings_back_files_of_others(
+    keeper: Keeper, repo: Path
+) -> None:
     stale = git(repo, "rev-parse", "HEAD")
     base = commit_files(repo, {"later.py": "L = 1\n", "b.py": None})
     train = Train(keeper, INTO, SystemClock())
@@ -248,7 +277,9 @@ async def test_a_branch_that_somebody_has_checked_out_or_no_branch_at_all_is_ref
     assert state(repo) == before
 
 
-async def test_a_branch_that_gets_checked_out_meanwhile_is_not_moved(train: Train, keeper: Keeper, repo: Path, tmp_path: Path) -> None:
+async def test_a_branch_that_gets_checked_out_meanwhile_is_not_moved(
+    train: Train, keeper: Keeper, repo: Path, tmp_path: Path
+) -> None:
     commit, _ = await work(keeper, "t", {"a.py": "A = 2\n"})
 
     async def verify(_path: Path, _commit: str) -> VerifyOutcome:
@@ -321,11 +352,13 @@ async def test_landings_at_once_run_one_after_the_other(train: Train, keeper: Ke
     assert (worktrees(repo), locks(repo)) == ([], [])
 
 
-async def test_a_checkout_is_clean_detached_and_dropped_once(train: Train, keeper: Keeper, repo: Path) -> None:
+async def test_a_checkout_is_clean_detached_and_dropped_once(
+    train: Train, keeper: Keeper, repo: Path
+) -> None:
     path = await train.checkout(keeper.base)
     assert git(path, "rev-parse", "HEAD") == keeper.base
     assert git(path, "branch", "--show-current") == ""
     await train.drop(path)
     await train.drop(path)
-    assert not path.exists()
+    assert not exists(path)
     assert worktrees(repo) == []
