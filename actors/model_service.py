@@ -103,8 +103,10 @@ class ModelService:
 
     async def close(self) -> None:
         """Write what is unwritten and close the connections."""
-        await self._ledger.flush()
-        await close_clients()
+        try:
+            await self._ledger.flush()
+        finally:
+            await close_clients()
 
     async def _answer(self, request: ModelRequest, deltas: "_Deltas | None") -> Answer:
         if request.model == RECIPES:

@@ -143,3 +143,5 @@ class IterationContext:
             if not task.done():
                 task.cancel()
                 await asyncio.wait({task})
+                if not task.cancelled():
+                    task.exception()  # what failed on the way out has no reader: it was given up

@@ -32,8 +32,7 @@ class Recovery:
         """Take in the results of a batch. A success ends the sequence (LOOP-20); another class of error begins a new one."""
         failed = [result for result in results if result.is_error]
         if len(failed) < len(results):
-            self._attempts = 0
-            self._class = ""
+            self._class = ""  # the next failure begins a new sequence, with a count of its own
         if not results or not results[-1].is_error:
             self.pending = None
             return

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -150,7 +150,7 @@ async def _draw(events: Any, draw: Callable[[Event], None]) -> None:
 
 
 @contextlib.contextmanager
-def _stopping(run: SwarmRun) -> Iterator[None]:
+def _stopping(run: SwarmRun) -> Generator[None]:
     """Ctrl-C, SIGTERM and SIGHUP end the run in order: agents are stopped, their work is kept, the report says cancelled."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

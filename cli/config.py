@@ -47,10 +47,8 @@ def set_key(
     """Change one setting, when the result is valid. Example: opendev config set model openai/gpt-5"""
     project = open_project(context.obj)
     path = project.path / ".opendev" / "settings.json" if in_project else project.layout.settings()
-    content = changed_settings(path, key, value)
-    load_config(
-        project=project.path, environment=project.environment, cli={key: json.loads(content).get(key, None)}
-    )
+    content, parsed = changed_settings(path, key, value)
+    load_config(project=project.path, environment=project.environment, cli={key: parsed})
     write_atomic(path, content, 0o644 if in_project else 0o600)
     typer.echo(f"{key} is set in {path}.")
 

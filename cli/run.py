@@ -5,7 +5,7 @@ import contextlib
 import json
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -152,7 +152,7 @@ async def _draw(hub: Hub, draw: Callable[[Event], None]) -> None:
 
 
 @contextlib.contextmanager
-def _interruptible(hub: Hub) -> Iterator[None]:
+def _interruptible(hub: Hub) -> Generator[None]:
     """Ctrl-C, SIGTERM and SIGHUP stop every agent and wait until it is dead; they are put back afterwards."""
     loop = asyncio.get_running_loop()
     tasks: set[asyncio.Task[None]] = set()

@@ -16,7 +16,7 @@ from ..core.ids import new_id
 from ..core.interrupt import InterruptToken
 from ..core.model import JsonObject
 from ..core.scope import Scope
-from ..core.tool import AgentMemo, Limits, Tool, ToolContext, ToolResult
+from ..core.tool import AgentMemo, Tool, ToolContext, ToolResult
 from ..policy.gate import Gate
 from ..tools.catalog import BUILTIN, RECIPE
 from ..tools.dispatch import Dispatcher
@@ -25,6 +25,7 @@ from ..tools.lsp.symbols import LspSymbols
 from ..tools.registry import ToolRegistry
 from ..tools.shell.process import ProcessShell
 from .project import Project, open_project
+from .wiring import tool_limits
 
 app = typer.Typer(help="Tools: list, show, run by hand. Example: opendev tools list", no_args_is_help=True)
 _REFUSED = {ErrorKind.DENIED, ErrorKind.UNANSWERED, ErrorKind.SCOPE}
@@ -143,7 +144,7 @@ async def _run(project: Project, call: ToolCall, level: ApprovalLevel) -> ToolRe
         emit=kept.append,
         interrupt=InterruptToken(),
         memo=AgentMemo(),
-        limits=Limits(command_idle_s=config.commands.idle_s, command_total_s=config.commands.total_s),
+        limits=tool_limits(config),
     )
     gate = Gate(
         level=level,

@@ -1,7 +1,7 @@
 """The composition root: builds the hub and the rooms around it from a project's settings."""
 
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -31,7 +31,7 @@ async def open_hub(
     desk: LeaseDesk | None,
     record: Path | None = None,
     replay: Path | None = None,
-) -> AsyncIterator[Hub]:
+) -> AsyncGenerator[Hub]:
     """A started hub; it is stopped, and everything it started is dead, when the block is left."""
     config = project.config
     settings = HubSettings(
@@ -86,12 +86,18 @@ def agent_settings(project: Project) -> AgentSettings:
             config.context.fallback_window, config.max_context_tokens or config.context.fallback_window
         ),
         thresholds=config.context.thresholds,
-        limits=Limits(
-            command_idle_s=config.commands.idle_s,
-            command_total_s=config.commands.total_s,
-            offload_chars=config.context.offload_chars,
-        ),
+        limits=tool_limits(config),
         blocked_commands=config.blocked_commands,
+    )
+
+
+def tool_limits(config: AppConfig) -> Limits:
+    """Bounds of tools."""
+    return Limits(
+        command_idle_s=config.commands.idle_s,
+        command_total_s=config.commands.total_s,
+        offload_chars=config.context.offload_chars,
+        edit_similarity=config.edit.similarity,
     )
 
 

@@ -1,6 +1,6 @@
 """AppConfig: every setting with its type and meaning. Defaults stand in defaults.toml, so none stands here."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, JsonValue
 
@@ -34,6 +34,12 @@ class Commands(Frozen):
 
     idle_s: float = Field(gt=0)
     total_s: float = Field(gt=0)
+
+
+class Edit(Frozen):
+    """What approximate edit passes do with a region that differs in content: name it, or edit it (C-46)."""
+
+    similarity: Literal["locate", "apply"]
 
 
 class Context(Frozen):
@@ -91,6 +97,7 @@ class AppConfig(Frozen):
     roles: Roles
     agents: Agents
     commands: Commands
+    edit: Edit
     context: Context
     retry: Retry
     swarm: Swarm

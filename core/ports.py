@@ -17,7 +17,7 @@ from .model import Frozen
 class EventSink(Protocol):
     """Takes events; never blocks, never raises."""
 
-    def __call__(self, event: Event) -> None: ...
+    def __call__(self, event: Event, /) -> None: ...
 
 
 class ModelClient(Protocol):

@@ -15,6 +15,9 @@ from .cost import Price
 _LEAST_OUTPUT = 256  # a cap that leaves room for less than this many output tokens is spent
 
 
+_KEPT_ROWS = 1000  # that could not be written
+
+
 class Journal(Protocol):
     """An append-only file of lines, durable when ``append`` returns (``store.atomic.JsonlLog``)."""
 
@@ -212,19 +215,23 @@ class Ledger:
                     "Raise the budget or split the task.",
                 )
 
-    async def _note(self, row: JsonObject) -> None:
-        """Write a journal row durably. Rows of one moment share a flush; a cancelled caller leaves its row to the next."""
-        if self._journal is None:
-            return
-        self._unwritten.append(json.dumps(row))
-        await self.flush()
-
     async def flush(self) -> None:
-        """Write what a cancelled call left unwritten."""
+        """Write every row that waits; rows of one moment share a flush. Raises ``OpenDevError`` (infra) and keeps the rows."""
         async with self._writing:
             rows, self._unwritten = self._unwritten, []
-            if rows and self._journal is not None:
+            if not rows or self._journal is None:
+                return
+            try:
                 await asyncio.to_thread(self._journal.append, "\n".join(rows))
+            except OpenDevError:
+                self._unwritten = [*rows, *self._unwritten][-_KEPT_ROWS:]
+                raise
+
+    async def _note(self, row: JsonObject) -> None:
+        """Write a row durably. A caller that is cancelled here leaves its row to the next flush."""
+        if self._journal is not None:
+            self._unwritten.append(json.dumps(row))
+            await self.flush()
 
     def _restore(self, lines: Iterable[str]) -> None:
         """Rebuild the totals; a line that cannot be read is passed over, a reservation without an end counts as lost."""

@@ -51,6 +51,12 @@ _QUOTA = _Row(
     what="the account's quota or credit is used up",
     hint="Check the plan and billing of the provider.",
 )
+_NO_PROVIDER = _Row(
+    kind=ErrorKind.CONFIG,
+    retryable=False,
+    what="no such provider is known",
+    hint="Write the model as provider/NAME, for example openai/gpt-5 or anthropic/claude-sonnet-4-5.",
+)
 _NAMES: dict[str, _Row] = {
     "ContextWindowExceededError": _WINDOW,
     "ContentPolicyViolationError": _Row(
@@ -65,12 +71,6 @@ _NAMES: dict[str, _Row] = {
     ),
     "APIConnectionError": _LINE,
     "MidStreamFallbackError": _LINE,
-    "LiteLLMUnknownProvider": _Row(
-        kind=ErrorKind.CONFIG,
-        retryable=False,
-        what="no such provider is known",
-        hint="Write the model as provider/NAME, for example openai/gpt-5 or anthropic/claude-sonnet-4-5.",
-    ),
 }
 _STATUS: dict[int, _Row] = {
     401: _Row(
@@ -102,6 +102,7 @@ _TOO_LONG = re.compile(
     r"context.{0,12}(length|window)|prompt is too long|maximum context|too many (input )?tokens|exceeds? the (available )?context",
     re.IGNORECASE,
 )
+_UNKNOWN = re.compile(r"LLM Provider NOT provided")
 _NO_CREDIT = re.compile(
     r"insufficient_quota|credit balance|billing|exceeded your current quota", re.IGNORECASE
 )
@@ -157,6 +158,7 @@ def _row(name: str, status: int, text: str) -> _Row:
     """The first row that fits: name of the exception, words of the message, status, then the vaguer names."""
     candidates = (
         _NAMES.get(name) if name not in _VAGUE else None,
+        _NO_PROVIDER if _UNKNOWN.search(text) else None,
         _QUOTA if status == 429 and _NO_CREDIT.search(text) else None,
         _WINDOW if status in (400, 413, 422, 500) and _TOO_LONG.search(text) else None,
         _LINE if status not in _STATUS and _DROPPED.search(text) else None,

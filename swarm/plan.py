@@ -123,3 +123,20 @@ def _waves(
         tuple(name for name in order if level[name] == depth)
         for depth in range(max(level.values(), default=-1) + 1)
     )
+
+
+def render_plan(view: PlanView) -> str:
+    """The plan as text, for ``--dry-run``."""
+    cost = (
+        "unbounded (no cap is set)" if view.worst_case_usd is None else f"at most ${view.worst_case_usd:.2f}"
+    )
+    lines = [
+        f"{view.tickets} tickets from {view.base[:12]} into {view.into}, {view.concurrency} at once, cost {cost}.",
+        *(f"  wave {number}: {', '.join(wave)}" for number, wave in enumerate(view.waves, start=1)),
+    ]
+    for item in view.overlaps:
+        where = ", ".join(item.files[:5]) or "files yet to come"
+        how = f"{item.second} waits for {item.first}" if item.serial else "they run side by side"
+        lines.append(f"  overlap: {item.first} and {item.second} in {where}: {how}")
+    lines += [f"  warning: {warning}" for warning in view.warnings]
+    return "\n".join([*lines, "  Nothing was run."])

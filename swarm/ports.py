@@ -10,7 +10,7 @@ from ..core.chat import Role
 from ..core.clock import Clock
 from ..core.lease import Lease
 from ..core.ports import EventSink, LeaseDesk, Shell
-from ..core.ticket import VerifyOutcome
+from ..core.ticket import AgentCounts, VerifyOutcome
 from ..worktrees.train import Landing
 
 
@@ -95,6 +95,7 @@ class SwarmPorts:
     emit: EventSink
     clock: Clock
     ledger: Ledger | None = None
+    counts: Callable[[], AgentCounts] | None = None  # the hub's count of every agent, sub-agents included
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,7 +87,7 @@ async def build_report(
             cached=sum(task.tokens.cached for task in tasks),
         ),
         model_calls=sum(task.model_calls for task in tasks),
-        agents=books.agents(),
+        agents=ports.counts() if ports.counts is not None else books.agents(),
         phases=dict(books.phases),
         tasks=tasks,
         leftovers=Leftovers(worktrees=tuple(sorted(books.worktrees)), branches=ending.branches),

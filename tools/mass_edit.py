@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ..core.tool import ToolContext, ToolResult
 from .edit.canonical import printable
 from .edit.diff import diff
-from .files import Text, Write, encode, require_scope, writable_place, write_all
+from .files import Text, Write, encode, writable_place, write_all
 
 _MAX_DIFF = 50_000
 _NAMED = 10
@@ -29,8 +29,6 @@ def commit(changes: Sequence[FileChange], ctx: ToolContext, *, verb: str, notes:
     Raises:
         OpenDevError: a file is out of scope, read-only, or changed meanwhile; then no file is changed.
     """
-    for change in changes:
-        require_scope(change.name, ctx)
     writes = [
         Write(
             writable_place(change.name, ctx).path,

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from ..core.ids import new_id
 from ..core.model import Frozen
 from . import names
 from .git import NO_OBJECT, Git
+from .journal import repository_lock
 from .repository import Repository
 
 _TIP = "refs/opendev/tip"
@@ -95,17 +97,18 @@ class NodeCache:
 
     def has(self, key: str, commit: str) -> bool:
         """Whether this node holds ``commit`` already, so that ``base..tip`` is enough to send."""
-        return self._bare(key).is_dir() and bool(self._git(key).resolve(commit))
+        return (self._bare(key) / "HEAD").is_file() and bool(self._git(key).resolve(commit))
 
     def receive(self, parcel: Parcel) -> Git:
         """Put a parcel into the cache; git on the bare copy. Raises ``OpenDevError``."""
         bare = self._bare(parcel.key)
-        if not bare.is_dir():
-            bare.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            Git(bare.parent, self._env).run("init", "--quiet", "--bare", str(bare))
-        git = self._git(parcel.key)
-        # Every tip stays named: a later thin parcel may build on any of them.
-        unpack(git, parcel, f"{_TIP}/{parcel.tip}")
+        with self._lock(parcel.key):
+            if not (bare / "HEAD").is_file():
+                bare.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                Git(bare.parent, self._env).run("init", "--quiet", "--bare", str(bare))
+            git = self._git(parcel.key)
+            # Every tip stays named: a later thin parcel may build on any of them.
+            unpack(git, parcel, f"{_TIP}/{parcel.tip}")
         return git
 
     def worktree(self, parcel: Parcel, agent: str) -> Path:
@@ -114,12 +117,25 @@ class NodeCache:
         name = f"{names.slug(agent)}-{new_id(8)}"
         path = self._home / "worktrees" / parcel.key / name
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        git.run("worktree", "add", "--quiet", "--no-track", "-b", f"opendev/{name}", str(path), parcel.tip)
+        with self._lock(parcel.key):
+            git.run(
+                "worktree", "add", "--quiet", "--no-track", "-b", f"opendev/{name}", str(path), parcel.tip
+            )
         return path
+
+    def drop(self, key: str, path: Path) -> None:
+        """Remove an agent's folder after its commits were sent back. Its branch in the cache stays, and with it the commits."""
+        if path.resolve().parent != self._home / "worktrees" / key:
+            raise OpenDevError(ErrorKind.GIT, f"The folder {path} is no worktree of this node's cache.")
+        with self._lock(key):
+            self._git(key).run("worktree", "remove", "--force", str(path))
 
     def send_back(self, key: str, commit: str, base: str) -> Parcel:
         """The thin bundle of an agent's commits since ``base``."""
         return pack(self._git(key), key, commit, base)
+
+    def _lock(self, key: str) -> AbstractContextManager[None]:
+        return repository_lock(self._home / "locks" / f"cache-{key}.lock")
 
     def _bare(self, key: str) -> Path:
         return self._home / "cache" / f"{key}.git"

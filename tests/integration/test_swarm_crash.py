@@ -8,13 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.repos import fingerprint, git, make_repo
-
 from opendev.core.errors import OpenDevError
 from opendev.core.lease import Owner
 from opendev.core.ticket import RunReport
 from opendev.swarm.control import cancel_run, claim, load_run, status_of
 from opendev.swarm.journal import Journal, LandingBegan, LandingDone
+from support.repos import fingerprint, git, make_repo
 
 TESTS = Path(__file__).parent.parent
 
@@ -22,7 +21,9 @@ TESTS = Path(__file__).parent.parent
 def run_driver(repo: Path, home: Path, crash_after: int) -> subprocess.CompletedProcess[str]:
     env = {"PATH": os.defpath, "PYTHONPATH": str(TESTS), "HOME": str(home)}
     command = [sys.executable, "-m", "support.swarm_driver", str(repo), str(home), str(crash_after)]
-    return subprocess.run(command, env=env, capture_output=True, text=True, check=False, cwd=home, timeout=120)
+    return subprocess.run(
+        command, env=env, capture_output=True, text=True, check=False, cwd=home, timeout=120
+    )
 
 
 def finish(repo: Path, home: Path) -> RunReport:
@@ -67,7 +68,9 @@ def test_a_landing_without_its_end_is_settled_by_the_branch(tmp_path: Path) -> N
     journal = home / "runs/r1/journal.jsonl"
     lines = journal.read_text().splitlines()
     cut = next(n for n, line in enumerate(lines) if '"kind":"landed"' in line)
-    journal.write_text("\n".join(lines[:cut]) + "\n")  # as if killed between the move of the ref and its record
+    journal.write_text(
+        "\n".join(lines[:cut]) + "\n"
+    )  # as if killed between the move of the ref and its record
     git(repo, "update-ref", "refs/heads/swarm/x", next(
         record.new for record in Journal(journal).read() if isinstance(record, LandingBegan)
     ))  # fmt: skip

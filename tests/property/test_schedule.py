@@ -4,7 +4,6 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from opendev.core.ticket import TaskStatus
 from opendev.swarm.schedule import (
     PERMANENT,
@@ -35,7 +34,11 @@ def graphs(draw: st.DrawFn) -> dict[str, Node]:
     count = draw(st.integers(1, 7))
     nodes: dict[str, Node] = {}
     for number in range(count):
-        earlier = st.sets(st.sampled_from([f"t{n}" for n in range(number)]), max_size=2) if number else st.just(set[str]())
+        earlier = (
+            st.sets(st.sampled_from([f"t{n}" for n in range(number)]), max_size=2)
+            if number
+            else st.just(set[str]())
+        )
         used = draw(st.integers(0, 2))
         nodes[f"t{number}"] = Node(
             parents=tuple(sorted(draw(earlier))),
@@ -82,7 +85,9 @@ class Watch:
             assert all(self.ended.get(parent) is TaskStatus.MERGED for parent in node.parents)
             assert all(other in self.ended for other in node.waits)
         if isinstance(command, Work):
-            assert command.attempt > self.started.get(command.task, node.used), "attempt numbers are never used twice"
+            assert command.attempt > self.started.get(command.task, node.used), (
+                "attempt numbers are never used twice"
+            )
         if first and node.worked:
             assert isinstance(command, Check), "a durable commit is not worked again"
         self.started[command.task] = command.attempt
@@ -92,7 +97,11 @@ class Watch:
 def answers(command: Work | Check | Review | Land, stopped: bool) -> list[Event]:
     good: dict[type, type] = {Work: Worked, Check: Checked, Review: Reviewed, Land: Landed}
     done = good[type(command)](command.task, command.attempt)
-    bad = [Failed(command.task, command.attempt, status, "why", retry) for status in FAILURES for retry in (True, False)]
+    bad = [
+        Failed(command.task, command.attempt, status, "why", retry)
+        for status in FAILURES
+        for retry in (True, False)
+    ]
     if stopped and not isinstance(command, Land):
         return [item for item in bad if item.status is TaskStatus.CANCELLED]
     return [done] * len(bad) + bad

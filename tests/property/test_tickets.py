@@ -7,14 +7,13 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.fake_swarm import SPECS
-
 from opendev.core.errors import ErrorKind, OpenDevError
 from opendev.core.scope import Scope
 from opendev.core.ticket import Overlap, SwarmPlan, SwarmSettings, Ticket
 from opendev.swarm.globs import may_meet, shared_files
 from opendev.swarm.plan import make_plan, topological
 from opendev.swarm.tickets import cycles, load_plan
+from support.fake_swarm import SPECS
 
 JSON: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
@@ -71,8 +70,12 @@ def test_a_cycle_is_found_exactly_when_there_is_no_order(parents: dict[str, list
 
 SEGMENT = st.sampled_from(["src", "s*", "*.py", "a?.py", "ab.py", "net", "**", "*"])
 PATTERN = st.lists(SEGMENT, min_size=1, max_size=4).map("/".join)
-PATH = st.lists(st.sampled_from(["src", "sub", "net", "ab.py", "ax.py", "x"]), min_size=1, max_size=4).map("/".join)
-SCOPE = st.builds(Scope, may=st.lists(PATTERN, max_size=2).map(tuple), avoid=st.lists(PATTERN, max_size=1).map(tuple))
+PATH = st.lists(st.sampled_from(["src", "sub", "net", "ab.py", "ax.py", "x"]), min_size=1, max_size=4).map(
+    "/".join
+)
+SCOPE = st.builds(
+    Scope, may=st.lists(PATTERN, max_size=2).map(tuple), avoid=st.lists(PATTERN, max_size=1).map(tuple)
+)
 
 
 @settings(max_examples=400, deadline=None)
@@ -85,7 +88,9 @@ def test_no_shared_path_without_a_predicted_meeting(one: Scope, other: Scope, pa
 
 
 TICKETS = st.lists(
-    st.tuples(st.lists(PATTERN, max_size=2), st.booleans(), st.sets(st.integers(0, 5), max_size=2)), min_size=1, max_size=6
+    st.tuples(st.lists(PATTERN, max_size=2), st.booleans(), st.sets(st.integers(0, 5), max_size=2)),
+    min_size=1,
+    max_size=6,
 )
 
 
@@ -104,7 +109,9 @@ def test_waves_hold_every_ticket_once_and_nothing_waits_in_a_ring(
         )
         for n, (scope, recipe, parents) in enumerate(items)
     )
-    view = make_plan(SwarmPlan(swarm=SwarmSettings(into="x", overlap=overlap), task=tickets), base="0" * 40, files=())
+    view = make_plan(
+        SwarmPlan(swarm=SwarmSettings(into="x", overlap=overlap), task=tickets), base="0" * 40, files=()
+    )
     flat = [name for wave in view.waves for name in wave]
     assert sorted(flat) == sorted(ticket.id for ticket in tickets)
     wave_of = {name: number for number, wave in enumerate(view.waves) for name in wave}

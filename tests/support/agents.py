@@ -87,7 +87,7 @@ class Bench:
         self.root.mkdir(exist_ok=True)
         self.model = ScriptedModel(*steps)
         self.client: ModelClient = self.model
-        self.shell = ScriptedShell()
+        self.shell: Any = ScriptedShell()
         self.people = People()
         self.log = EventLog()
         self.events = self.log.events

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from opendev.core.agent import AgentReport, AgentSpec, AgentStatus, AgentTask
-from opendev.core.chat import Usage
+from opendev.core.chat import Role, Usage
 from opendev.core.clock import SystemClock
 from opendev.core.events import Event
 from opendev.core.ticket import SwarmPlan
@@ -24,7 +25,7 @@ SPECS = {
 }
 ENV = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
 
-Deed = Callable[[AgentTask], AgentReport | None | Awaitable[AgentReport | None]]
+Deed = Callable[[AgentTask], AgentReport | Awaitable[AgentReport | None] | None]
 
 
 class FakeAgents:
@@ -65,8 +66,10 @@ class FakeAgents:
 
 def report(task: AgentTask, status: AgentStatus = AgentStatus.DONE, **values: Any) -> AgentReport:
     usage = Usage(input=10, output=5, cost_usd=0.01)
-    fields = {"usage": usage, "model_calls": 2, "tool_calls": 1, "pid": 4242} | values
-    return AgentReport(id=task.id, agent=task.spec.name, status=status, **fields)
+    plain = AgentReport(
+        id=task.id, agent=task.spec.name, status=status, usage=usage, model_calls=2, tool_calls=1, pid=4242
+    )
+    return plain.model_copy(update=values)
 
 
 def write(path: str, text: str) -> Deed:
@@ -113,19 +116,25 @@ class Bench:
             history=GitHistory(self.keeper.repo.admin),
             agents=self.agents,
             shell=ProcessShell(log_dir=self.run_dir / "commands", marker={"OPENDEV_RUN": self.run_id}),
-            emit=self.events.append,
+            emit=self._emit,
             clock=clock,
             ledger=self.ledger,
         )
-        chosen = RunSettings(
+        plain = RunSettings(
             run_id=self.run_id,
             run_dir=self.run_dir,
             repo=self.repo,
             base=past.began.base if past else self.keeper.base,
             specs=SPECS,
-            **({"models": {"action": "openai/x"}, "env": ENV, "disk_floor_bytes": 0} | settings),
+            models={Role.ACTION: "openai/x"},
+            env=ENV,
+            disk_floor_bytes=0,
         )
+        chosen = replace(plain, **settings)
         return SwarmRun(plan, ports, chosen, past=past)
+
+    def _emit(self, event: Event) -> None:
+        self.events.append(event)
 
 
 def plan(*tasks: dict[str, Any], **swarm: Any) -> SwarmPlan:

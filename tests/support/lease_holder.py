@@ -1,6 +1,7 @@
 """A driver process for crash tests: takes leases, works in them, says so, and waits to be killed.
 
-Usage: python -m support.lease_holder REPO HOME (with ``tests`` on the path). Prints one JSON line when all leases are taken.
+Usage: python -m support.lease_holder REPO HOME [churn] (with ``tests`` on the path). Prints one JSON line when all leases are taken;
+with ``churn`` it takes and gives back leases for ever, so that a kill hits any step.
 """
 
 import asyncio
@@ -12,7 +13,6 @@ from opendev.core.clock import SystemClock
 from opendev.core.ticket import VerifyOutcome
 from opendev.worktrees.keeper import Keeper
 from opendev.worktrees.train import Train
-
 from support.repos import ENV, write
 
 
@@ -39,5 +39,23 @@ async def main(repo: Path, home: Path) -> None:
     await train.land(task="done", commit=commit, base=keeper.base, message="done", verify=verify)
 
 
+async def churn(repo: Path, home: Path) -> None:
+    """Six tasks that lease, write, commit and give back without end."""
+    keeper = Keeper(repo=repo, home=home, clock=SystemClock(), env=ENV)
+
+    async def one(number: int) -> None:
+        while True:
+            lease = await keeper.lease(write=number % 3 != 0, task=f"t{number}", run_id="r")
+            if lease.kind == "write":
+                write(Path(lease.path), {"a.py": "A = 2\n", "new.txt": "x"})
+            if lease.kind == "write" and number % 2:
+                await keeper.commit(lease, "work")
+            await (keeper.release(lease) if number % 2 else keeper.quarantine(lease, "churn"))
+
+    sys.stdout.write("{}\n")
+    sys.stdout.flush()
+    await asyncio.gather(*(one(number) for number in range(6)))
+
+
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), Path(sys.argv[2])))
+    asyncio.run((churn if sys.argv[3:] == ["churn"] else main)(Path(sys.argv[1]), Path(sys.argv[2])))

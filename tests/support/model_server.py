@@ -137,17 +137,21 @@ class ModelServer:
         seen.status = reply.status
         return seen, reply
 
-    def leave(self, seen: Seen, billed: Billed | None) -> None:
-        """Note what was billed, and write the log line."""
+    def note(self, seen: Seen, billed: Billed | None) -> None:
+        """Note what is billed and write the log line, before the client can see the answer's end."""
         with self._lock:
             seen.billed = billed
-            self._open -= 1
             if self.log is None:
                 return
             row: Json = {"n": seen.number, "path": seen.path, "status": seen.status, "body": seen.body}
             row["billed"] = None if billed is None else vars(billed)
             with self.log.open("a", encoding="utf-8") as out:
                 out.write(json.dumps(row) + "\n")
+
+    def leave(self) -> None:
+        """A request is done with."""
+        with self._lock:
+            self._open -= 1
 
     def _marker(self, seen: Seen) -> str:
         return next((marker for marker in self.sessions if seen.says(marker)), "")
@@ -176,32 +180,31 @@ class _Handler(BaseHTTPRequestHandler):
         raw = self.rfile.read(int(self.headers.get("content-length") or 0))
         owner = self.server.owner
         seen, reply = owner.enter(self.path, raw, {k.lower(): v for k, v in self.headers.items()})
-        billed: Billed | None = None
         try:
             owner.stopping.wait(owner.latency_s if reply.latency_s is None else reply.latency_s)
-            billed = self._answer(seen, reply)
+            self._answer(seen, reply)
         finally:
-            owner.leave(seen, billed)
+            owner.leave()
 
-    def _answer(self, seen: Seen, reply: Reply) -> Billed | None:
-        if seen.path.endswith("/count_tokens"):
-            self._json(200, {}, {"input_tokens": max(1, len(seen.raw) // 4)})
-            return None
-        if reply.status != 200:
-            self._json(reply.status, reply.headers, error_body(seen.dialect, reply))
-            return None
+    def _answer(self, seen: Seen, reply: Reply) -> None:
+        counting = seen.path.endswith("/count_tokens")
+        broken = any(at is not None for at in (reply.fail_after, reply.drop_after, reply.eof_after))
         billed = bill(seen, reply)
-        if seen.stream:
-            return billed if self._events(seen, reply, billed) else None
-        if reply.drop_after is not None or reply.eof_after is not None:
+        self.server.owner.note(seen, None if counting or broken or reply.status != 200 else billed)
+        if counting:
+            self._json(200, {}, {"input_tokens": max(1, len(seen.raw) // 4)})
+        elif reply.status != 200:
+            self._json(reply.status, reply.headers, error_body(seen.dialect, reply))
+        elif seen.stream:
+            self._events(seen, reply, billed)
+        elif broken:
             self._reset()
-            return None
-        whole = openai_whole if seen.dialect == "openai" else anthropic_whole
-        self._json(200, reply.headers, whole(seen, reply, billed))
-        return billed
+        else:
+            whole = openai_whole if seen.dialect == "openai" else anthropic_whole
+            self._json(200, reply.headers, whole(seen, reply, billed))
 
-    def _events(self, seen: Seen, reply: Reply, billed: Billed) -> bool:
-        """Write the stream; whether it came to its proper end."""
+    def _events(self, seen: Seen, reply: Reply, billed: Billed) -> None:
+        """Write the stream, up to its end or its fault."""
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("transfer-encoding", "chunked")
@@ -213,14 +216,13 @@ class _Handler(BaseHTTPRequestHandler):
         stream = openai_events if seen.dialect == "openai" else anthropic_events
         for number, (name, data) in enumerate(stream(seen, reply, billed)):
             if not self._fault(seen, reply, number):
-                return False
+                return
             self._event(name, json.dumps(data))
             if reply.pause_s:
                 self.server.owner.stopping.wait(reply.pause_s)
         if seen.dialect == "openai":
             self._event("", "[DONE]")
         self._chunk(b"")
-        return True
 
     def _fault(self, seen: Seen, reply: Reply, number: int) -> bool:
         """Do what the reply wants done before event ``number``; False ends the stream."""

@@ -35,4 +35,4 @@ async def drive(repo: Path, home: Path, crash_after: int) -> RunReport:
 
 
 if __name__ == "__main__":
-    print(asyncio.run(drive(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))).to_json())
+    sys.stdout.write(asyncio.run(drive(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))).to_json())

@@ -140,7 +140,7 @@ def _no_match(document: Document, wanted: Wanted, path: str) -> OpenDevError:
     region = nearest(document, wanted) if wanted.old.strip() and document.count else None
     if region is None:
         return _refusal(
-            f"old_content was not found in {path}; no line resembles it. Nothing was written.",
+            f"old_content was not found in {path} (0 matches); no line resembles it. Nothing was written.",
             "Read the file again and copy the text to replace.",
         )
     first, last = region
@@ -157,8 +157,8 @@ def _difference(document: Document, wanted: Wanted, region: tuple[int, int]) -> 
     ours = [line for line in wanted.lines if line.strip()]
     for mine, real in zip(ours, theirs, strict=False):
         if folded_line(mine) != folded_line(real):
-            real = printable(real.strip()[:200])
-            return f"First difference: old_content has {mine.strip()[:200]!r}, the file has {real!r}."
+            shown = printable(real.strip()[:200])
+            return f"First difference: old_content has `{mine.strip()[:200]}`, the file has `{shown}`."
     return f"old_content has {len(ours)} lines with text, the region has {len(theirs)}."
 
 

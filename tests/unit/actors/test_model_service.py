@@ -16,6 +16,7 @@ from opendev.core.chat import ModelFailed, ModelReply, Role, Usage, UserMessage
 from opendev.core.errors import ErrorKind
 from opendev.core.ticket import Run
 from opendev.llm.recipes import MODEL, fence
+from opendev.store.atomic import JsonlLog
 from support.model_requests import make_request, make_service
 from support.model_server import Billed, ModelServer, Reply, Seen, failing, text
 
@@ -208,7 +209,7 @@ async def test_a_recorded_run_replays_without_any_server(services: MakeService, 
     assert await player.complete(make_request()) == recorded[1]
     assert isinstance(await player.complete(make_request()), ModelFailed)
     assert (await player.totals())["calls"] == 0
-    assert "test-key" not in Path(recording).read_text()
+    assert "test-key" not in "".join(JsonlLog(Path(recording)).read())
 
 
 async def test_recipes_cost_nothing_and_need_no_provider(services: MakeService) -> None:
@@ -221,11 +222,17 @@ async def test_recipes_cost_nothing_and_need_no_provider(services: MakeService) 
     assert (await service.totals())["calls"] == 0
 
 
-async def test_a_full_disk_for_the_ledger_fails_closed(services: MakeService, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
+async def test_a_full_disk_for_the_ledger_fails_closed(tmp_path: Path) -> None:
+    blocker = tmp_path / "file"
+    blocker.write_text("")
     with ModelServer([text("ok")]) as server:
-        service = services(server, journal=str(tmp_path / "file" / "ledger.jsonl"))
+        service = make_service(server, journal=str(blocker / "ledger.jsonl"))
         answer = await service.complete(make_request())
         assert isinstance(answer, ModelFailed)
         assert answer.error.kind is ErrorKind.INFRA
         assert server.seen == []
+        blocker.unlink()
+        assert isinstance(await service.complete(make_request()), ModelReply)
+        await service.close()
+    restored = make_service(journal=str(blocker / "ledger.jsonl"))
+    assert (await restored.totals()) == (await service.totals())

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from opendev.agents import react as react_module
@@ -11,8 +12,10 @@ from opendev.core.agent import AgentStatus, Budget
 from opendev.core.approval import ApprovalLevel
 from opendev.core.chat import FinishReason, ModelReply, ModelRequest, Role, SystemMessage, UserMessage
 from opendev.core.errors import ErrorKind
-from opendev.core.events import AssistantText
+from opendev.core.events import AssistantText, Verified
+from opendev.core.ports import CommandResult
 from opendev.core.ticket import Delete
+from opendev.tools.shell.process import ProcessShell
 from support.agents import Bench, ScriptedShell
 from support.scripted_model import call, calls, done, failed, pairs_are_whole, says
 
@@ -414,3 +417,39 @@ async def test_an_explicit_cap_also_binds_a_recipe(tmp_path: Path) -> None:
         models={Role.ACTION: "test/model"},
     )
     assert (report.status, report.turns) == (AgentStatus.ITERATION_CAP, 1)
+
+
+async def test_commands_and_verification_run_for_real_in_the_root(tmp_path: Path) -> None:
+    make = call("run_command", command="echo made > a.txt")
+    bench = Bench(tmp_path, done(), calls(make), done("Made."))
+    marks = {"OPENDEV_RUN": "r1", "OPENDEV_AGENT": "a1"}
+    bench.shell = ProcessShell(log_dir=tmp_path / "logs", marker=marks)
+    report = await bench.run("Coder", verify="cat a.txt && exit ${CODE:-9}", env={"CODE": "0"})
+    assert (report.status, report.text) == (AgentStatus.DONE, "Made.")
+    assert (bench.root / "a.txt").read_text() == "made\n"
+    outcomes = [e.result for e in bench.events if isinstance(e, Verified)]
+    assert [(o.exit_code, o.outcome) for o in outcomes] == [(1, "fail"), (0, "pass")]
+
+
+async def test_what_fails_on_the_way_out_of_an_interrupt_is_no_error(tmp_path: Path) -> None:
+    class Stubborn(ScriptedShell):
+        async def run(self, *args: Any, **options: Any) -> CommandResult:
+            self.began.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                raise OSError("too late")
+
+    bench = Bench(tmp_path, done())
+    bench.shell = shell = Stubborn()
+    running = asyncio.create_task(bench.run("Coder", verify="x"))
+    await shell.began.wait()
+    bench.token.set("stop")
+    assert (await running).status is AgentStatus.CANCELLED
+
+
+async def test_another_way_that_worked_makes_up_for_an_approval_nobody_gave(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, calls(call("run_command", command="touch a.txt")))
+    bench.model.add(calls(call("write_file", file_path="a.txt", content="x")), done("Made it otherwise."))
+    bench.people.decisions = ["no_answer", "once"]
+    assert (await bench.run(approve=ApprovalLevel.MANUAL)).status is AgentStatus.DONE

@@ -35,6 +35,7 @@ class Named:
     ("status", "message", "kind", "retryable"),
     [
         (400, "bad", ErrorKind.MODEL, False),
+        (400, "LLM Provider NOT provided. Pass it", ErrorKind.CONFIG, False),
         (401, "bad", ErrorKind.AUTH, False),
         (402, "bad", ErrorKind.RATE_LIMIT, False),
         (403, "bad", ErrorKind.AUTH, False),
@@ -64,7 +65,6 @@ def test_status_decides(status: int, message: str, kind: ErrorKind, retryable: b
         (Named("Timeout", 408), ErrorKind.TIMEOUT, True),
         (Named("TimeoutError"), ErrorKind.TIMEOUT, True),
         (Named("APIConnectionError", 500), ErrorKind.MODEL, True),
-        (Named("LiteLLMUnknownProvider", 400), ErrorKind.CONFIG, False),
     ],
 )
 def test_names_decide_where_the_status_is_vague(named: Named, kind: ErrorKind, retryable: bool) -> None:

@@ -58,16 +58,12 @@ def test_levels(tmp_path: Path, level: ApprovalLevel, expected: tuple[str, ...])
 @pytest.mark.req("REG-06")
 def test_plan_mode_leaves_reading_and_planning(tmp_path: Path) -> None:
     found = gate(tmp_path, mode=Mode.PLAN)
-    allowed = {t.name for t in TOOLS.values() if judge_name(found, t) == "allow"}
+    allowed = {t.name for t in TOOLS.values() if found.judge(t, t.args.model_construct()).decision == "allow"}
     assert allowed == {"read_file", "list_files", "search", "find_symbol", "write_todos", "update_todo", "complete_todo",
                        "list_todos", "spawn_subagent", "get_subagent_output", "task_complete"}  # fmt: skip
     verdict = judge(found, "write_file", **WRITE)
     assert (verdict.decision, verdict.layer) == ("deny", "mode")
     assert "plan mode" in verdict.reason
-
-
-def judge_name(found: Gate, tool: Tool[Any]) -> str:
-    return "deny" if found.judge(tool, tool.args.model_construct()).layer == "mode" else "allow"
 
 
 @pytest.mark.req("FIL-15")

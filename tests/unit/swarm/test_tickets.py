@@ -4,11 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from support.fake_swarm import SPECS
-
 from opendev.core.errors import ErrorKind, OpenDevError
 from opendev.core.ticket import Dirty, SwarmPlan
 from opendev.swarm.tickets import Overrides, load_plan, missing_parts
+from support.fake_swarm import SPECS
 
 GOOD = """\
 [swarm]
@@ -71,7 +70,12 @@ def test_the_four_formats_give_one_plan(tmp_path: Path) -> None:
 def test_options_win_over_the_file(tmp_path: Path) -> None:
     plan = load(tmp_path, GOOD, into="other", concurrency=9, dirty="snapshot", max_cost_usd=2.5)
     swarm = plan.swarm
-    assert (swarm.into, swarm.concurrency, swarm.dirty, swarm.max_cost_usd) == ("other", 9, Dirty.SNAPSHOT, 2.5)
+    assert (swarm.into, swarm.concurrency, swarm.dirty, swarm.max_cost_usd) == (
+        "other",
+        9,
+        Dirty.SNAPSHOT,
+        2.5,
+    )
     assert swarm.verify == "make test"
 
 

@@ -214,6 +214,7 @@ async def test_move_refuses_existing_targets_folders_and_foreign_ends(tmp_path: 
         ("a", "b/c"),
     ):
         assert not (await move(ctx, source, destination)).ok
+    assert "dangling exists already" in (await move(ctx, "a", "dangling")).text
     narrow = with_scope(ctx, "dir/**")
     for source, destination, named in (("a", "dir/a", "a is outside"), ("dir/c", "c", "c is outside")):
         assert named in (await move(narrow, source, destination)).text

@@ -7,7 +7,7 @@ from opendev.core.clock import SystemClock
 from opendev.core.errors import OpenDevError
 from opendev.worktrees.bundle import NodeCache, accept, pack
 from opendev.worktrees.keeper import Keeper
-from support.repos import ENV, commit_files, fingerprint, git, locks, tree_files, write
+from support.repos import ENV, commit_files, exists, fingerprint, git, locks, tree_files, write
 
 
 async def test_dirty_state_travels_out_and_commits_travel_back(
@@ -30,6 +30,10 @@ async def test_dirty_state_travels_out_and_commits_travel_back(
     assert len(back.data) < 1500 < len(parcel.data)
     ref = accept(keeper.repo, "agent 1", back)
     assert ref == "refs/opendev/agents/agent-1"
+    node.drop(parcel.key, folder)
+    assert not exists(folder)
+    with pytest.raises(OpenDevError, match="no worktree"):
+        node.drop(parcel.key, repo)
     assert git(repo, "rev-parse", ref) == commit
     assert tree_files(repo, ref)["made.py"] == "M = 1"
     assert (fingerprint(repo), locks(repo)) == (before, [])

@@ -1,11 +1,13 @@
 """After a crash: dead holders' work is saved, living ones are left alone, and only what is proven safe goes."""
 
+import asyncio
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,10 +15,12 @@ from pathlib import Path
 import pytest
 from opendev.core.lease import Lease, Owner
 from opendev.worktrees.doctor import Doctor
-from opendev.worktrees.journal import LeaseRecord, is_alive, started, this_process
+from opendev.worktrees.git import Git
+from opendev.worktrees.journal import LeaseRecord, gits_of, is_alive, started, this_process
 from opendev.worktrees.keeper import Keeper
 from opendev.worktrees.names import RESCUE
 from support.repos import (
+    ENV,
     commit_files,
     exists,
     fingerprint,
@@ -33,10 +37,12 @@ DEAD = Owner(pid=os.getpid(), started=1)  # this pid, but another process: the n
 
 
 @contextmanager
-def driver(repo: Path, home: Path) -> Generator[tuple[dict[str, Lease], Path, "subprocess.Popen[str]"]]:
+def driver(
+    repo: Path, home: Path, *mode: str
+) -> Generator[tuple[dict[str, Lease], Path, "subprocess.Popen[str]"]]:
     """A child process that holds leases of ``repo``."""
     child = subprocess.Popen(
-        [sys.executable, "-m", "support.lease_holder", str(repo), str(home)],
+        [sys.executable, "-m", "support.lease_holder", str(repo), str(home), *mode],
         cwd=TESTS,
         stdout=subprocess.PIPE,
         text=True,
@@ -45,8 +51,8 @@ def driver(repo: Path, home: Path) -> Generator[tuple[dict[str, Lease], Path, "s
     try:
         told = json.loads(child.stdout.readline())
         yield (
-            {name: Lease.model_validate(data) for name, data in told["leases"].items()},
-            Path(told["verify"]),
+            {name: Lease.model_validate(data) for name, data in told.get("leases", {}).items()},
+            Path(told.get("verify", "/")),
             child,
         )
     finally:
@@ -93,6 +99,37 @@ async def test_a_killed_driver_costs_no_work_and_leaves_no_trace_in_the_users_ch
     assert (await doctor.check()).leases == ()
     assert (await doctor.check()).rescued == (rescued,)
     assert fingerprint(repo) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delay_s", [0.05, 0.2, 0.45])
+async def test_a_kill_at_any_step_can_be_repaired(
+    repo: Path, home: Path, open_keeper: Callable[[], Keeper], delay_s: float
+) -> None:
+    commit_files(repo, {f"many/f{number}.py": "x = 1\n" * 50 for number in range(200)})
+    before = fingerprint(repo)
+    with driver(repo, home, "churn") as (_, _, child):
+        await asyncio.sleep(delay_s)
+        child.kill()
+        child.wait()
+        keeper = open_keeper()
+        tidy = await Doctor(keeper).repair()
+    assert tidy.kept == ()
+    assert (worktrees(repo), locks(repo), keeper.book.records()) == ([], [], ())
+    assert list(keeper.root.glob("*")) == []
+    assert fingerprint(repo) == before
+
+
+def test_git_processes_that_outlive_their_owner_are_found(repo: Path) -> None:
+    slow = Git(repo, ENV, config=(("alias.wait", "!echo started >up; sleep 0.5"),))
+    thread = threading.Thread(target=slow.run, args=("wait",))
+    thread.start()
+    while not exists(repo / "up"):
+        threading.Event().wait(0.01)
+    assert gits_of(this_process())
+    assert gits_of(DEAD) == ()
+    thread.join()
+    assert gits_of(this_process()) == ()
 
 
 def empty(folder: Path) -> None:

@@ -1,0 +1,321 @@
+"""The spawn broker on the local runtime: caps, rights, worktrees, tiers, resume (SUB-05, 09, 10, 18; ACT-07; W05, W07)."""
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from opendev.actors.hub import Hub
+from opendev.actors.inbox import KEPT, Inbox
+from opendev.actors.local_runtime import LocalRuntime
+from opendev.actors.sides import HubPorts, HubSettings
+from opendev.agents.transcript import TranscriptLine
+from opendev.core.agent import AgentReport, AgentSpec, AgentStatus
+from opendev.core.chat import Role, SystemMessage, UserMessage
+from opendev.core.clock import SystemClock
+from opendev.core.errors import ErrorKind, OpenDevError
+from opendev.core.events import AgentFinished, LeaseEnded, LeaseGranted
+from opendev.core.lease import Lease, Owner
+from opendev.core.ports import Ref
+from support.runtimes import MAIN, SPECS, events_of, hub_on, script, task_of
+
+BASE = "0" * 40
+
+
+@dataclass
+class FakeDesk:
+    """Hands out plain folders and remembers what happened to them."""
+
+    home: Path
+    log: list[str] = field(default_factory=list[str])
+    broken: bool = False
+
+    async def lease(self, *, write: bool, task: str, run_id: str, base: str = "") -> Lease:
+        if self.broken:
+            raise OpenDevError(ErrorKind.GIT, "The repository is locked.")
+        path = self.home / task
+        path.mkdir()
+        self.log.append(f"lease {base or 'pinned'}")
+        return Lease(
+            id=task,
+            kind="write",
+            repo="/r",
+            path=str(path),
+            base=BASE,
+            branch=f"agent/{task}",
+            owner=Owner(pid=1, started=1),
+        )
+
+    async def commit(self, lease: Lease, message: str) -> str:
+        self.log.append(f"commit {message}")
+        return "1" * 40 if await self.changed(lease) else lease.base
+
+    async def changed(self, lease: Lease) -> tuple[str, ...]:
+        return tuple(sorted(p.name for p in Path(lease.path).iterdir()))
+
+    async def release(self, lease: Lease) -> str:
+        self.log.append("release")
+        return "removed"
+
+    async def quarantine(self, lease: Lease, reason: str) -> str:
+        self.log.append(f"quarantine {reason}")
+        return f"refs/opendev/rescue/{lease.id}"
+
+
+def wish(agent: str, *steps: list[object], **more: object) -> dict[str, object]:
+    return {"agent": agent, "prompt": script(*steps), **more}
+
+
+@pytest.mark.req("ACT-07")
+async def test_each_writer_has_its_own_folder_and_branch_and_readers_share_the_parents(
+    tmp_path: Path,
+) -> None:
+    desk = FakeDesk(tmp_path)
+    root = tmp_path / "root"
+    root.mkdir()
+    write = ["shell", "pwd > here"]
+    async with hub_on(LocalRuntime(), tmp_path, desk=desk) as hub:
+        spawn = [
+            "spawn",
+            wish("Writer", write, ["say", "made it"]),
+            wish("Writer", write),
+            wish("Leaf", ["shell", "pwd"]),
+        ]
+        report = await hub.run_agent(task_of("r", root, spawn))
+    first, second, reader = report.text.split("|")
+    branches = {part.rpartition(":")[2] for part in (first, second)}
+    assert len(branches) == 2
+    assert all(b.startswith("agent/") for b in branches)
+    assert reader == f"done:{root}:"
+    folders = [p for p in tmp_path.iterdir() if (p / "here").exists()]
+    assert sorted((p / "here").read_text().strip() for p in folders) == sorted(str(p) for p in folders)
+    assert desk.log.count("release") == 2
+    kinds = [e.kind for e in await events_of(hub) if isinstance(e, LeaseGranted | LeaseEnded)]
+    assert sorted(kinds) == ["lease_ended"] * 2 + ["lease_granted"] * 2
+
+
+async def test_a_writer_without_isolation_is_refused(tmp_path: Path) -> None:
+    async with hub_on(LocalRuntime(), tmp_path) as hub:
+        report = await hub.run_agent(
+            task_of("r", tmp_path, ["spawn", wish("Writer", ["shell", "touch bad"])])
+        )
+        assert "needs a worktree of its own" in report.text
+        assert hub.counts.spawned == 1
+    async with hub_on(LocalRuntime(), tmp_path / "b", desk=FakeDesk(tmp_path, broken=True)) as hub:
+        report = await hub.run_agent(
+            task_of("r", tmp_path, ["spawn", wish("Writer", ["shell", "touch bad"])])
+        )
+        assert report.text.startswith("infra:")
+    assert not (tmp_path / "bad").exists()
+
+
+async def test_a_cancelled_writers_work_is_rescued(tmp_path: Path) -> None:
+    desk = FakeDesk(tmp_path)
+    async with hub_on(LocalRuntime(), tmp_path, desk=desk) as hub:
+        main = task_of("r", tmp_path, ["spawn", wish("Writer", ["sleep", 60])])
+        run = asyncio.create_task(hub.run_agent(main))
+        while "lease pinned" not in desk.log:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        run.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await run
+    assert any(line.startswith("quarantine") for line in desk.log)
+    assert "release" not in desk.log
+
+
+@pytest.mark.req("SUB-18")
+async def test_rights_depth_and_unknown_types_are_refused_with_a_sentence(tmp_path: Path) -> None:
+    grandchild = wish("Reader", ["spawn", wish("Reader", ["say", "too deep"])])
+    async with hub_on(LocalRuntime(), tmp_path) as hub:
+        spawn = [
+            "spawn",
+            wish("Leaf", ["spawn", wish("Leaf", ["say", "no"])]),
+            wish("Readr"),
+            wish("Reader", ["spawn", grandchild]),
+        ]
+        report = await hub.run_agent(task_of("r", tmp_path, spawn))
+    no_right, unknown, deep = report.text.split("|")
+    assert "may not start sub-agents" in no_right
+    assert "Reader" in unknown
+    assert "2 deep" in deep
+    assert "too deep" not in deep
+
+
+@pytest.mark.req("SUB-05")
+async def test_endless_spawning_stops_at_the_caps_and_nobody_is_left(tmp_path: Path) -> None:
+    def bomb(depth: int) -> dict[str, object]:
+        return wish("Reader", ["spawn", *([bomb(depth - 1)] * 2 if depth else [])], ["sleep", 0.01])
+
+    async with hub_on(LocalRuntime(), tmp_path, max_total=20, max_children=4, max_depth=2) as hub:
+        report = await hub.run_agent(
+            task_of("r", tmp_path, *[["spawn", bomb(4), bomb(4), bomb(4), bomb(4), bomb(4)]] * 6)
+        )
+        assert report.status is AgentStatus.DONE
+        assert hub.counts.spawned == 21
+        assert hub.counts.peak <= 4
+        assert hub._tree.nodes == ()
+        assert "limit" in report.text
+
+
+async def test_background_children_end_with_their_parent(tmp_path: Path) -> None:
+    async with hub_on(LocalRuntime(), tmp_path) as hub:
+        task = task_of("r", tmp_path, ["spawn", wish("Leaf", ["sleep", 60], background=True)], ["sleep", 0.2])
+        assert (await hub.run_agent(task)).status is AgentStatus.DONE
+        assert hub._tree.nodes == ()
+    ended = [e.status for e in await events_of(hub) if isinstance(e, AgentFinished)]
+    assert ended == ["cancelled", "done"]
+
+
+async def test_a_child_has_at_most_its_parents_rights(tmp_path: Path) -> None:
+    parent = AgentSpec(name="Main", description="", tools=("spawn_subagent", "read_file"), max_iterations=3)
+    seen: list[AgentSpec] = []
+    async with hub_on(LocalRuntime(), tmp_path, desk=FakeDesk(tmp_path)) as hub:
+        run = asyncio.create_task(
+            hub.run_agent(
+                task_of("r", tmp_path, ["spawn", wish("Writer", ["sleep", 0.2])], spec=parent, mode="plan")
+            )
+        )
+        while not run.done():
+            for live in hub._live.values():
+                if live.task.depth:
+                    seen.append(live.task.spec)
+                    assert live.task.mode == "plan"
+            await asyncio.sleep(0.01)
+    assert seen
+    assert not set(seen[0].tools or ()) - {"spawn_subagent", "read_file"}
+
+
+@pytest.mark.req("SUB-10")
+async def test_tiers_map_to_models(tmp_path: Path) -> None:
+    models: dict[str, str] = {}
+    async with hub_on(LocalRuntime(), tmp_path, tiers={"haiku": "test/small"}) as hub:
+        wishes = [wish("Leaf", ["sleep", 0.2], model=m) for m in ("haiku", "opus", "x/y")]
+        task = task_of("r", tmp_path, ["spawn", *wishes], models={"action": "test/main"})
+        run = asyncio.create_task(hub.run_agent(task))
+        while not run.done():
+            models.update(
+                {i: live.task.models[Role.ACTION] for i, live in hub._live.items() if live.task.depth}
+            )
+            await asyncio.sleep(0.01)
+    assert sorted(models.values()) == ["test/main", "test/small", "x/y"]
+
+
+@pytest.mark.req("SUB-09")
+async def test_resume_rebuilds_the_history_from_the_transcript(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    said = (SystemMessage(stable="s"), UserMessage(content="before"))
+    path.write_text("".join(TranscriptLine(at="", message=m).to_json() + "\n" for m in said))
+    Inbox(tmp_path / "run" / "reports.jsonl").file(
+        AgentReport(id="old", agent="Leaf", status=AgentStatus.DONE, text="x", transcript=str(path))
+    )
+    async with hub_on(LocalRuntime(), tmp_path) as hub:
+        run = asyncio.create_task(
+            hub.run_agent(
+                task_of(
+                    "r",
+                    tmp_path,
+                    ["spawn", wish("Leaf", ["sleep", 0.3], resume="old"), wish("Leaf", resume="no")],
+                )
+            )
+        )
+        while "old" not in hub._live:
+            await asyncio.sleep(0.01)
+        assert hub._live["old"].task.history == said[1:]
+        assert "no earlier sub-agent with the id no" in (await run).text
+
+
+def test_the_inbox_survives_a_restart_and_is_bounded(tmp_path: Path) -> None:
+    inbox = Inbox(tmp_path / "r.jsonl")
+    for number in range(KEPT + 5):
+        inbox._keep(inbox_line(number))
+    assert inbox.find("a0") is None
+    inbox.file(AgentReport(id="b", agent="Leaf", status=AgentStatus.DONE))
+    inbox.file(AgentReport(id="c", agent="Leaf", status=AgentStatus.DONE))
+    inbox.collected("b")
+    assert [r.id for r in Inbox(tmp_path / "r.jsonl").waiting()] == ["c"]
+
+
+def inbox_line(number: int):
+    from opendev.actors.inbox import Filed
+
+    return Filed(agent_id=f"a{number}")
+
+
+class LateRay(LocalRuntime):
+    """Stands in for Ray: comes up after ``delay`` seconds, or never."""
+
+    def __init__(self, delay: float, works: bool = True) -> None:
+        super().__init__()
+        self.delay, self.works, self.started = delay, works, 0
+
+    async def start(self) -> None:
+        self.started += 1
+        await asyncio.sleep(self.delay)
+        if not self.works:
+            raise OpenDevError(ErrorKind.INFRA, "Could not start Ray: no luck.")
+
+    async def spawn(self, cls: str, *args: object, name: str) -> Ref:
+        return await super().spawn(cls, *args, name=name)
+
+
+def auto_hub(tmp_path: Path, ray: LateRay, desk: FakeDesk | None = None) -> Hub:
+    settings = HubSettings(
+        run_id="auto",
+        worker="support.actors:ScriptedWorker",
+        model_service="support.actors:ScriptedModel",
+        warm_hosts=0,
+    )
+    worker = {"home": str(tmp_path)}
+    ports = HubPorts(
+        SystemClock(), tmp_path / "run", worker, {}, specs=SPECS, desk=desk, make_ray=lambda _: ray
+    )
+    return Hub(settings, ports)
+
+
+@pytest.mark.req("ACT-12")
+async def test_auto_starts_ray_only_for_parallel_or_writing_sub_agents(tmp_path: Path) -> None:
+    ray = LateRay(0.05)
+    hub = auto_hub(tmp_path, ray, FakeDesk(tmp_path))
+    await hub.start()
+    one = wish("Leaf", ["model", "hi"])
+    assert (await hub.run_agent(task_of("r", tmp_path, ["spawn", one]))).text == "done:heard: hi:"
+    assert ray.started == 0
+    both = await hub.run_agent(task_of("r", tmp_path, ["spawn", one, one]))
+    assert both.text == "done:heard: hi:|done:heard: hi:"  # model calls went through the hub
+    assert ray.started == 1
+    assert len([r for r in ray._refs if r.startswith("host")]) == 2
+    assert hub.total[1] == 3
+    await hub.stop()
+    assert not ray._refs
+
+
+async def test_auto_does_not_wait_for_ray_with_readers_and_stays_here_when_it_fails(tmp_path: Path) -> None:
+    slow = LateRay(1.5)
+    hub = auto_hub(tmp_path, slow)
+    await hub.start()
+    leaf = wish("Leaf", ["say", "x"])
+    async with asyncio.timeout(1.3):
+        await hub.run_agent(task_of("r", tmp_path, ["spawn", leaf, leaf]))
+    await hub.stop()
+    desk = FakeDesk(tmp_path)
+    hub = auto_hub(tmp_path / "b", LateRay(0.0, works=False), desk)
+    await hub.start()
+    report = await hub.run_agent(
+        task_of("r", tmp_path, ["spawn", wish("Writer", ["shell", "touch f"])], spec=MAIN)
+    )
+    assert report.text.startswith("done:")
+    assert desk.log[0] == "lease pinned"
+    assert await hub.ensure_ray() is False
+    await hub.stop()
+    notices = [e.text for e in await events_of(hub) if e.kind == "notice"]
+    assert notices == ["Could not start Ray: no luck. All agents run in this process instead."]
+
+
+async def test_asked_for_by_name_a_failing_ray_is_an_error(tmp_path: Path) -> None:
+    ports = HubPorts(SystemClock(), tmp_path, {}, {}, make_ray=lambda _: LateRay(0, works=False))
+    hub = Hub(HubSettings(run_id="x", runtime="ray"), ports)
+    with pytest.raises(OpenDevError, match="no luck"):
+        await hub.start()
+    await hub.stop()

@@ -1,0 +1,76 @@
+"""Hosts: writers alone, readers shared at the cap, warm ones kept, the dead forgotten (ray.md rule 12)."""
+
+import asyncio
+
+import pytest
+from opendev.actors import pool as pool_module
+from opendev.actors.local_runtime import LocalRuntime
+from opendev.actors.pool import HostPool, PoolPlan
+from opendev.core.errors import OpenDevError
+from opendev.core.mail import Down
+from support.runtimes import PROBE
+
+
+class Heard:
+    def __init__(self) -> None:
+        self.downs: list[Down] = []
+
+    async def __call__(self, down: Down) -> None:
+        self.downs.append(down)
+
+
+def pool(runtime: LocalRuntime, cap: int, warm: int = 0, heard: Heard | None = None) -> HostPool:
+    return HostPool(runtime, PoolPlan(PROBE, (), cap=cap, warm=warm), heard or Heard())
+
+
+async def test_readers_share_evenly_at_the_cap_and_leave_writers_alone() -> None:
+    hosts = pool(LocalRuntime(), cap=3)
+    writer = await hosts.acquire("w", exclusive=True)
+    readers = [await hosts.acquire(f"r{n}", exclusive=False) for n in range(6)]
+    assert writer not in readers
+    assert sorted(len(h.agents) for h in set(readers)) == [3, 3]
+    late = await hosts.acquire("w2", exclusive=True)  # never waits: waiting could block a parent for ever
+    assert len(late.agents) > 1
+    assert len(hosts.pids) == 3
+    await hosts.close()
+    assert hosts.pids == ()
+
+
+async def test_a_warm_host_is_adopted_and_replaced_and_extra_idle_ones_expire(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pool_module, "IDLE_S", 0.05)
+    runtime = LocalRuntime()
+    hosts = pool(runtime, cap=4, warm=1)
+    hosts.warm()
+    await asyncio.sleep(0.05)
+    names = set(runtime._refs)
+    assert len(names) == 1
+    host = await hosts.acquire("a", exclusive=True)
+    assert {host.ref.name} == names
+    await asyncio.sleep(0.05)
+    assert len(runtime._refs) == 2
+    hosts.release(host, "a")
+    await asyncio.sleep(0.2)
+    assert len(runtime._refs) == 1
+    await hosts.close()
+
+
+async def test_a_dead_host_is_told_with_its_agents_and_not_used_again() -> None:
+    runtime, heard = LocalRuntime(), Heard()
+    hosts = pool(runtime, cap=1, heard=heard)
+    host = await hosts.acquire("a", exclusive=False)
+    await hosts.acquire("b", exclusive=False)
+    await runtime.crash(host.ref)
+    assert [d.agents for d in heard.downs] == [("a", "b")]
+    assert (await hosts.acquire("c", exclusive=False)) is not host
+    await hosts.close()
+
+
+async def test_a_host_that_cannot_start_is_an_error_for_whoever_needs_it() -> None:
+    hosts = HostPool(LocalRuntime(), PoolPlan(PROBE, ("broken",), cap=2, warm=1), Heard())
+    hosts.warm()
+    await asyncio.sleep(0.02)
+    with pytest.raises(OpenDevError, match="broken on purpose"):
+        await hosts.acquire("a", exclusive=True)
+    await hosts.close()

@@ -1,0 +1,105 @@
+"""The registry: what is on offer, and what a model may call it (REG-01, REG-03, SUB-02, M05, M12)."""
+
+from typing import Any
+
+import pytest
+from opendev.core.errors import ErrorInfo, ErrorKind
+from opendev.core.model import Frozen
+from opendev.core.tool import Tool, ToolContext, ToolResult
+from opendev.tools.catalog import BUILTIN, RECIPE
+from opendev.tools.registry import ToolRegistry
+
+
+class _Args(Frozen):
+    pass
+
+
+async def _run(_args: Any, _ctx: ToolContext) -> ToolResult:
+    return ToolResult(ok=True, text="")
+
+
+@pytest.mark.req("REG-03")
+def test_the_catalogue() -> None:
+    assert {t.name for t in BUILTIN} == {
+        "read_file", "write_file", "edit_file", "list_files", "search", "run_command", "find_symbol", "rename_symbol",
+        "write_todos", "update_todo", "complete_todo", "list_todos", "spawn_subagent", "get_subagent_output", "task_complete",
+    }  # fmt: skip
+    assert {t.name for t in RECIPE} == {"replace_text", "rewrite_code", "delete_file", "move_file"}
+    read_only = {t.name for t in BUILTIN if t.read_only}
+    assert read_only == {
+        "read_file",
+        "list_files",
+        "search",
+        "find_symbol",
+        "list_todos",
+        "get_subagent_output",
+    }
+
+
+def test_schemas_are_sorted_stable_and_know_the_agents() -> None:
+    registry = ToolRegistry((*BUILTIN, *RECIPE))
+    first = registry.schemas({"AGENTS": "- Code-Explorer: reads"})
+    again = ToolRegistry((*RECIPE, *reversed(BUILTIN))).schemas({"AGENTS": "- Code-Explorer: reads"})
+    assert [s.model_dump_json() for s in first] == [s.model_dump_json() for s in again]
+    assert [s.name for s in first] == sorted(s.name for s in first) == list(registry.names)
+    spawn = next(s for s in first if s.name == "spawn_subagent")
+    assert "- Code-Explorer: reads" in spawn.description
+    assert "${" not in "".join(s.description for s in registry.schemas())
+    assert "$NAME" in next(s.description for s in first if s.name == "search")  # no variable of ours
+
+
+@pytest.mark.req("SUB-02")
+def test_a_tool_outside_of_the_list_is_absent_and_refused() -> None:
+    registry = ToolRegistry(BUILTIN, ("read_file", "search", "not_built_yet"))
+    assert registry.names == ("read_file", "search")
+    assert registry.get("write_file") is None
+    refusal = registry.resolve("write_file")
+    assert isinstance(refusal, ErrorInfo)
+    assert refusal.kind is ErrorKind.DENIED
+    assert "read_file, search" in refusal.hint
+    assert ToolRegistry(BUILTIN, ()).names == ()
+
+
+def test_of_two_tools_with_one_name_the_first_stays() -> None:
+    impostor: Tool[Any] = Tool(name="read_file", category="mcp", args=_Args, run=_run)
+    registry = ToolRegistry((*BUILTIN, impostor))
+    assert registry.get("read_file") is BUILTIN[0]
+    assert len(registry.schemas()) == len({s.name for s in registry.schemas()}) == len(BUILTIN)
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("read_file", "read_file"),
+        ("ReadFile", "read_file"),
+        ("functions.read_file", "read_file"),
+        ("read_file ", "read_file"),
+        ("default_api:search", "search"),
+        ("Read", "read_file"),
+        ("text_search", "search"),
+        ("run-command", "run_command"),
+    ],
+)
+def test_names_that_can_only_mean_one_tool(said: str, meant: str) -> None:
+    found = ToolRegistry(BUILTIN).resolve(said)
+    assert isinstance(found, Tool)
+    assert found.name == meant
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["str_replace_editor", "write", "", " ", "mcp__gone__x", "mcp__x__read_file", "re", "\n", "x" * 100_000],
+)
+def test_other_names_are_errors_with_a_way_on(said: str) -> None:
+    found = ToolRegistry(BUILTIN).resolve(said)
+    assert isinstance(found, ErrorInfo)
+    assert found.kind is ErrorKind.NOT_FOUND
+    assert found.hint
+    assert len(found.sentence()) < 600
+
+
+def test_near_names() -> None:
+    registry = ToolRegistry(BUILTIN)
+    assert registry.near("edit_fil")[0] == "edit_file"
+    assert set(registry.near("write")) >= {"write_file", "write_todos"}
+    assert "search" in registry.near("ast_search")
