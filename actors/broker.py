@@ -59,14 +59,15 @@ class Broker:
         earlier = await self._earlier(parent_id, request.resume) if request.resume else None
         spec = self._spec(parent, request.agent or (earlier.agent if earlier else ""))
         child_id = request.resume or new_id()
-        if spec.writes:
+        alone = self._ports.specs[spec.name].writes  # by its own nature: a parent's lesser rights must not end its isolation
+        if alone:
             self._desk()
         depth = self._admit(parent, child_id)
         self._asking[parent_id] = self._asking.get(parent_id, 0) + 1
         try:
             history = await asyncio.to_thread(history_of, earlier.transcript) if earlier else ()
             task = self._task(parent, spec, request, child_id, depth, history)
-            work = asyncio.get_running_loop().create_task(self._run(task))
+            work = asyncio.get_running_loop().create_task(self._run(task, alone=alone))
         except BaseException:
             self._close(parent_id, child_id)
             raise
@@ -181,11 +182,11 @@ class Broker:
         model = self._settings.tiers.get(name, "" if name in TIERS else name)
         return {**parent.models, Role.ACTION: model} if model else parent.models
 
-    async def _run(self, task: AgentTask) -> AgentReport:
+    async def _run(self, task: AgentTask, *, alone: bool) -> AgentReport:
         await asyncio.sleep(TURN_S if self._settings.runtime == "auto" else 0)
         parallel = self._asking.get(task.parent, 0) > 1
         try:
-            if task.spec.writes:
+            if alone:
                 report = await self._in_lease(task, parallel)
             else:
                 report = await self._hub.run(task, parallel)

@@ -38,7 +38,8 @@ class Permits:
                 elif place in self._queue:
                     self._queue.remove(place)
                 raise
-        if agent not in self._members:  # it ended while it queued
+        # It ended while it queued, or waits for others again, or queued twice (two of its calls came back at once).
+        if agent not in self._members or self._lent.get(agent) or agent in self._holders:
             self._give()
             return
         self._holders.add(agent)

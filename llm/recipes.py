@@ -27,7 +27,10 @@ MODEL = "offline/recipes"
 _STEPS: TypeAdapter[tuple[RecipeStep, ...]] = TypeAdapter(tuple[RecipeStep, ...])
 _FENCE = re.compile(r"^```recipe\n(?P<json>\[.*\])\n```$", re.MULTILINE)
 _CALL_ID = re.compile(r"recipe_(?P<step>\d+)_(?P<phase>find|read|do)")
-_PLACE = re.compile(r"^(?P<path>[^\n]+?):\d+:\d+\s{2,}\S+\s{2,}(?P<name>\S[^\n]*?)\s*$", re.MULTILINE)
+_PLACES = (  # how find_symbol names a place; bodies are indented and never match
+    re.compile(r"^\S[^\n]*? (?P<name>\S+) at (?P<path>[^\n]+):\d+:\d+[ \t]*$", re.MULTILINE),
+    re.compile(r"^(?P<path>\S[^\n]*?):\d+:\d+[ \t]{2,}\S+[ \t]{2,}(?P<name>\S+)[ \t]*$", re.MULTILINE),
+)
 _REASON_CHARS = 600
 _END_TRIES = 2
 
@@ -144,16 +147,21 @@ def tool_call(step: RecipeStep) -> tuple[str, JsonObject]:
 
 
 def _definition(symbol: str, listing: str) -> str | ErrorInfo:
-    """The file that defines ``symbol``, from the lines ``path:line:col  kind  name_path`` of find_symbol."""
+    """The file that defines ``symbol``, from find_symbol's lines ``kind name_path at path:line:col`` (or the columns in another order)."""
     wanted = symbol.replace(".", "/").strip("/")
-    places = [(m["path"].strip(), m["name"].replace(".", "/").strip("/")) for m in _PLACE.finditer(listing)]
+    rows = [row for pattern in _PLACES for row in pattern.finditer(listing)]
+    places = [(row["path"].strip(), row["name"].replace(".", "/").strip("/")) for row in rows]
     exact = list(dict.fromkeys(place for place in places if place[1] == wanted))
     loose = list(dict.fromkeys(place for place in places if place[1].endswith(f"/{wanted}")))
     found = exact or loose
     if len(found) == 1:
         return found[0][0]
     if not found:
-        return ErrorInfo(kind=ErrorKind.NOT_FOUND, message=f"No definition of the symbol {symbol} was found.")
+        return ErrorInfo(
+            kind=ErrorKind.NOT_FOUND,
+            message=f"No definition of the symbol {symbol} was found.",
+            hint="Name the file in the step's `path`.",
+        )
     shown = ", ".join(f"{path} ({name})" for path, name in found[:10])
     return ErrorInfo(
         kind=ErrorKind.NOT_FOUND,

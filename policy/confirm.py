@@ -89,7 +89,10 @@ def _code(item: Simple, script: Script) -> str:
     given = [b.text for a, b in pairwise(item.args) if a.text in ("-c", "-e", "-E", "-le", "-ne")]
     if any(_DELETERS.search(text) for text in given):
         return "its code deletes files"
-    data = (*item.upstream, *item.nested)  # what is piped or substituted in is read, not run (the floor looks at that)
+    data = (
+        *item.upstream,
+        *item.nested,
+    )  # what is piped or substituted in is read, not run (the floor looks at that)
     if operands(item.args) and any(is_downloader(other) and other not in data for other in script.commands):
         return "it downloads and runs something in one line"
     return ""

@@ -68,6 +68,11 @@ _WRAPPERS: dict[str, frozenset[str]] = {
         name: frozenset()
         for name in ("nohup", "setsid", "command", "builtin", "busybox", "toybox", "coproc", "caffeinate")
     },
+    # Words of the shell's grammar where the parser takes them for a program (`! { rm x; }`).
+    **{
+        word: frozenset[str]()
+        for word in "{ } ! if then else elif fi while until do done case in esac".split()
+    },
 }
 WRAPPERS = frozenset(_WRAPPERS)
 _OPERANDS = {"timeout": 1, "chroot": 1, "flock": 1, "ssh": 1}  # words of its own before the inner command

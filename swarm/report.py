@@ -136,7 +136,7 @@ def render_text(report: RunReport) -> str:
     for task in report.tasks:
         where = task.merged_as[:12] or task.branch
         lines.append(
-            f"  {task.id:<{width}}  {task.status:<13}  {task.attempts} tries  {task.wall_s:>7.1f} s  ${task.cost_usd:.4f}  {where}"
+            f"  {task.id:<{width}}  {task.status:<13}  tries {task.attempts}  {task.wall_s:>7.1f} s  ${task.cost_usd:.4f}  {where}"
         )
         if task.error:
             lines += [f"      {line}" for line in task.error.splitlines()[:12]]

@@ -80,7 +80,7 @@ class SwarmRun:
         check_models(self._plan, self._settings)
         try:
             await asyncio.to_thread(check_disk, self._settings.run_dir, self._settings.disk_floor_bytes)
-            schedule = await self._prepare()
+            schedule = await self._unless_stopped(self._prepare())
             await self._drive(schedule)
         except OpenDevError as error:
             if error.info.kind in (ErrorKind.USAGE, ErrorKind.CONFIG):
@@ -89,6 +89,21 @@ class SwarmRun:
             self._notice("error", error.info.sentence())
             await self._close_rest(error)
         return await self._finish()
+
+    async def _unless_stopped(self, preparing: Coroutine[None, None, Schedule]) -> Schedule:
+        """An interrupt also ends what comes before the first ticket: the baseline may take long."""
+        step = asyncio.create_task(preparing)
+        stopping = asyncio.create_task(self._stop.wait())
+        try:
+            await asyncio.wait({step, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            if not step.done():
+                step.cancel()
+                await asyncio.wait({step})
+        if step.cancelled():
+            raise OpenDevError(ErrorKind.CANCELLED, self._crew.stopping)
+        return step.result()
 
     async def _prepare(self) -> Schedule:
         settings, history, tickets = self._settings, self._ports.history, self._plan.task
@@ -231,11 +246,12 @@ class SwarmRun:
         self._crew.tell(task, status, book.attempts, detail[:2000])
 
     async def _close_rest(self, error: OpenDevError) -> None:
-        """After a failure of the run itself every ticket without an end ends as infra."""
+        """After the end of the run itself every ticket without an end shares its cause."""
+        status = TaskStatus.CANCELLED if error.info.kind is ErrorKind.CANCELLED else TaskStatus.INFRA
         await asyncio.gather(*(live.step for live in self._live.values()), return_exceptions=True)
         for book in self._books.tasks.values():
             if book.status is None:
-                book.status, book.detail = TaskStatus.INFRA, error.info.sentence()
+                book.status, book.detail = status, error.info.sentence()
 
     async def _finish(self) -> RunReport:
         leftover = await self._branches()

@@ -120,13 +120,17 @@ class Verifier:
     def _excuse(self, found: Verification) -> Verification | None:
         """A pass in place of a failure that the base shows as well; None when there is something new."""
         base = self._baseline.get(found.outcome.command)
-        if base is None or base.outcome.outcome != "fail":
+        if (
+            base is None
+            or base.outcome.outcome != "fail"
+            or base.outcome.exit_code != found.outcome.exit_code
+        ):
             return None
         if base.failing and found.failing:
             if found.failing - base.failing:
                 return None
             note = f"`{found.outcome.command}` fails only where the base failed already ({len(found.failing)} tests)."
-        elif base.outcome.exit_code == found.outcome.exit_code and not base.failing and not found.failing:
+        elif not base.failing and not found.failing:
             note = (
                 f"`{found.outcome.command}` ends with exit code {found.outcome.exit_code}, as it does on the base; its"
                 " output names no tests, so a new failure could hide behind the old one."
@@ -161,7 +165,8 @@ class Verifier:
         )
         if result.ended == "cancelled":
             return _infra(command, "it was interrupted.")
-        failing = frozenset(_PYTEST.findall(result.text)) | frozenset(_UNITTEST.findall(result.text))
+        whole = await asyncio.to_thread(_whole_output, result) if kind == "fail" else ""
+        failing = frozenset(_PYTEST.findall(whole)) | frozenset(_UNITTEST.findall(whole))
         return Verification(outcome, result.text[-FEEDBACK_CHARS:], failing)
 
 
@@ -170,6 +175,14 @@ def new_failures(found: Verification, base: Verification | None) -> str:
     new = sorted(found.failing - (base.failing if base else frozenset()))
     more = f" and {len(new) - SHOWN_IDS} more" if len(new) > SHOWN_IDS else ""
     return ", ".join(new[:SHOWN_IDS]) + more
+
+
+def _whole_output(result: CommandResult) -> str:
+    """The full log where the shell kept one (bounded there): a long run names its failures beyond the kept head and tail."""
+    try:
+        return Path(result.log).read_text(errors="replace") if result.log else result.text
+    except OSError:
+        return result.text
 
 
 def _how(result: CommandResult) -> str:

@@ -71,6 +71,7 @@ class Dispatcher:
     clock: Clock
     agent: str
     max_parallel: int = 5
+    on_result: Callable[[ToolResult], None] | None = None  # is told each result as the tool gave it, data included
     stats: DispatchStats = field(default_factory=DispatchStats)
     changed: set[str] = field(default_factory=set[str])
     last_failure: ErrorInfo | None = None
@@ -270,6 +271,8 @@ class Dispatcher:
             return f"{text[:half]}\n[… {cut:,} characters left out; they could not be saved: {error} …]\n{text[-half:]}"
 
     def _account(self, result: ToolResult) -> None:
+        if self.on_result is not None:
+            self.on_result(result)
         self.stats.tool_calls += 1
         self.changed.update(result.changed)
         if result.ok:

@@ -42,9 +42,9 @@ async def run(args: Args, ctx: ToolContext) -> ToolResult:
 
 
 def describe(found: SymbolPlace) -> str:
-    """One definition with the beginning of its body."""
+    """One definition, its place first (the recipe model reads that line), with the beginning of its body."""
     body = "\n".join(f"    {line}" for line in found.body.splitlines())
-    return f"{found.kind} {found.name_path} at {found.path}:{found.line}:{found.column}\n{body}"
+    return f"{found.path}:{found.line}:{found.column}  {found.kind}  {found.name_path}\n{body}"
 
 
 TOOL = Tool(

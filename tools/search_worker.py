@@ -59,8 +59,9 @@ def _by_wheel(job: dict[str, Any]) -> Iterator[Row]:
         after_context=job["context"] or None,
         max_count=job["limit"],
     )
+    one_file = Path(job["path"]).is_file()  # then the wheel writes no heading
     for block in sorted(found):
-        name, _, body = block.partition("\n")
+        name, _, body = (job["path"], "", block) if one_file else block.partition("\n")
         for line in body.split("\n"):
             parsed = _LINE.match(line)
             if parsed:

@@ -50,7 +50,7 @@ class Board:
         self.asks: dict[str, ApprovalRequest] = {}  # pending only, so bounded by the agents that are blocked
         self.notices: deque[str] = deque(maxlen=NOTICES)
         self.cost_usd, self.calls = 0.0, 0
-        self._task_of: dict[str, str] = {}
+        self.task_of: dict[str, str] = {}  # live agents; at most MAX_AGENTS
 
     def take(self, event: Event) -> None:
         """Fold one event in."""
@@ -83,11 +83,11 @@ class Board:
 
     def _take_agent(self, event: Event) -> None:
         match event:
-            case AgentStarted() if event.task and len(self._task_of) < MAX_AGENTS:
-                self._task_of[event.agent] = event.task
+            case AgentStarted() if event.task and len(self.task_of) < MAX_AGENTS:
+                self.task_of[event.agent] = event.task
             case AgentFinished():
-                self._task_of.pop(event.agent, None)
-            case ToolStarted() if (task := self._task_of.get(event.agent)) in self.rows:
+                self.task_of.pop(event.agent, None)
+            case ToolStarted() if (task := self.task_of.get(event.agent)) in self.rows:
                 self.rows[task].doing = event.tool
             case _:
                 pass

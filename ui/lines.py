@@ -37,7 +37,7 @@ def line_of(event: Event) -> str | None:
 
 
 def _one_line(text: str) -> str:
-    flat = " ".join(text.split())
+    flat = text[: len(text) - len(text.lstrip())] + " ".join(text.split())
     return flat if len(flat) <= LINE_CHARS else flat[: LINE_CHARS - 1] + "…"
 
 

@@ -13,6 +13,9 @@ from .board import Board
 from .lines import line_of
 
 REFRESH_HZ = 8
+ONE_AGENT = frozenset(
+    {"assistant_text", "tool_started", "tool_finished", "compacted"}
+)  # noise among many agents
 
 
 class PromptLines:
@@ -61,5 +64,5 @@ class SwarmView:
     def __call__(self, event: Event) -> None:
         """Take one event."""
         self._board.take(event)
-        if self._live is None:
+        if self._live is None and event.kind not in ONE_AGENT:
             self._lines(event)

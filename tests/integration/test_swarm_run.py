@@ -46,11 +46,15 @@ def appended(task: AgentTask, text: str = "") -> str:
     return target.read_text()
 
 
+def written(path: Path) -> str:
+    return path.read_text().strip() if path.exists() else ""
+
+
 async def until_written(path: Path) -> str:
     async with asyncio.timeout(20):
-        while not (path.exists() and path.read_text()):  # noqa: ASYNC110 - another process writes it
+        while not written(path):  # noqa: ASYNC110 - another process writes it
             await asyncio.sleep(0.02)
-    return path.read_text().strip()
+    return written(path)
 
 
 def failing(status: AgentStatus, kind: ErrorKind, **values: object) -> Deed:
@@ -409,3 +413,27 @@ async def test_resume_of_a_finished_run_runs_only_what_is_not_merged(repo: Path,
     assert second.tasks[0].merged_as == first.tasks[0].merged_as
     assert second.tasks[1].model_calls == 4  # both attempts are paid for
     assert git(repo, "rev-list", "--count", "main..swarm/x") == "3"
+
+
+@pytest.mark.req("ACT-09")
+async def test_stop_during_the_baseline_starts_nothing(repo: Path, home: Path, tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+    bench = Bench(repo, home, {})
+    run = bench.swarm(plan({"id": "one"}, verify=f"echo $$ > {mark}; sleep 60"))
+    running = asyncio.ensure_future(run.run())
+    pid = await until_written(mark)
+    run.stop("Ctrl-C.")
+    found = await asyncio.wait_for(running, 20)
+    assert (found.status, found.exit_code, found.tasks[0].status) == ("cancelled", 130, TaskStatus.CANCELLED)
+    assert bench.agents.orders == []
+    assert not alive(pid)
+    assert worktrees(repo) == []
+
+
+async def test_another_exit_code_is_not_the_base_failure(tmp_path: Path, home: Path) -> None:
+    """The base ends with 1 and names a test; a crash that names the same test ends with 3 and is new."""
+    repo = make_repo(tmp_path / "red", {"check.py": "print('FAILED t.py::old')\nraise SystemExit(1)\n"})
+    crash = "print('FAILED t.py::old')\nraise SystemExit(3)\n"
+    bench = Bench(repo, home, {"one": write("check.py", crash)})
+    found = await bench.swarm(plan({"id": "one", "attempts": 1}, verify=CHECK)).run()
+    assert (found.tasks[0].status, found.exit_code) == (TaskStatus.VERIFY_FAILED, 3)

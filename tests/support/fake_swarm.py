@@ -109,6 +109,12 @@ class Bench:
         self.run_id = run_id
 
     def swarm(self, plan: SwarmPlan, past: Recovered | None = None, **settings: Any) -> SwarmRun:
+        ports, chosen = self.wiring(plan, **settings)
+        if past:
+            chosen = replace(chosen, base=past.began.base)
+        return SwarmRun(plan, ports, chosen, past=past)
+
+    def wiring(self, plan: SwarmPlan, **settings: Any) -> tuple[SwarmPorts, RunSettings]:
         clock = SystemClock()
         ports = SwarmPorts(
             desk=self.keeper,
@@ -124,14 +130,13 @@ class Bench:
             run_id=self.run_id,
             run_dir=self.run_dir,
             repo=self.repo,
-            base=past.began.base if past else self.keeper.base,
+            base=self.keeper.base,
             specs=SPECS,
             models={Role.ACTION: "openai/x"},
             env=ENV,
             disk_floor_bytes=0,
         )
-        chosen = replace(plain, **settings)
-        return SwarmRun(plan, ports, chosen, past=past)
+        return ports, replace(plain, **settings)
 
     def _emit(self, event: Event) -> None:
         self.events.append(event)

@@ -25,7 +25,7 @@ SPECS = {
         name="Writer", description="writes", tools=("write_file", "run_command"), writes=True
     ),
 }
-MAIN = AgentSpec(name="Main", description="main", tools=None)
+MAIN = AgentSpec(name="Main", description="main", tools=None, writes=True)
 
 
 class SharedRuntime:
@@ -92,7 +92,7 @@ async def hub_on(
     ports = HubPorts(
         clock=SystemClock(),
         run_dir=tmp / "run",
-        worker={"home": str(tmp)},
+        worker={"home": str(tmp), "run_id": settings.get("run_id", "test")},
         model={},
         specs=SPECS,
         desk=desk,

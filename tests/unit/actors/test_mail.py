@@ -213,4 +213,21 @@ async def test_permits_queue_lend_and_come_back_on_every_path() -> None:
         permits.end("parent")  # it died while it waited: nothing to take back
     permits.end("parent")
     assert permits.held == 0
+
+
+async def test_calls_that_come_back_at_once_take_one_permit() -> None:
+    permits = Permits(1)
+    await permits.take("parent")
+
+    async def refused() -> None:
+        async with permits.lent("parent"):
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(permits.take("other"))
+    calls = [asyncio.create_task(refused()) for _ in range(3)]
+    await asyncio.sleep(0.01)
+    permits.end("other")
+    await asyncio.wait_for(asyncio.gather(other, *calls), 1)
+    assert permits.held == 1
+    permits.end("parent")
     await asyncio.wait_for(permits.take("next"), 1)

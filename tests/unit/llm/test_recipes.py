@@ -16,8 +16,10 @@ from opendev.core.chat import (
     UserMessage,
 )
 from opendev.core.errors import ErrorKind
+from opendev.core.ports import SymbolPlace
 from opendev.core.ticket import Delete, Insert, Move, RecipeStep, RenameSymbol, Replace, Rewrite, Run, Write
 from opendev.llm.recipes import MODEL, RecipeModel, fence
+from opendev.tools.find_symbol import describe
 from support.model_requests import READ, make_request
 
 
@@ -129,6 +131,24 @@ async def test_an_ambiguous_or_missing_symbol_ends_as_a_failure(listing: str, wo
     name, arguments = await dialogue.turn()
     assert (name, arguments["status"]) == ("task_complete", "failure")
     assert all(word in arguments["summary"] for word in words)
+
+
+async def test_what_the_real_tool_writes_is_understood() -> None:
+    places = [
+        SymbolPlace(
+            name="get",
+            name_path=path,
+            kind="method",
+            path=file,
+            line=3,
+            column=5,
+            body="def get():\n  x at b:1:2",
+        )
+        for path, file in (("Client.get", "src/my file.py"), ("Other.get", "src/o.py"))
+    ]
+    dialogue = Dialogue(RenameSymbol(symbol="Client.get", to="fetch"))
+    await dialogue.turn("\n\n".join(["2 definitions of Client.get:", *map(describe, places)]))
+    assert (await dialogue.turn())[1]["file_path"] == "src/my file.py"
 
 
 async def test_the_same_place_listed_twice_is_no_ambiguity() -> None:

@@ -1,0 +1,161 @@
+"""The hub on real Ray: processes, faults, isolation from the user's folder, nothing left behind (ACT-02, ACT-06, ACT-09, ACT-11)."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opendev.actors.ray_runtime import RayRuntime
+from opendev.core.agent import AgentStatus
+from opendev.core.chat import Role
+from opendev.core.errors import ErrorKind
+from opendev.core.ticket import Run, Write
+from opendev.tools.shell.reap import family
+from support.runtimes import MAIN, SPECS, SharedRuntime, hub_on, task_of
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
+TESTS = Path(__file__).parents[1]
+DRIVER = TESTS / "support" / "ray_driver.py"
+
+
+@pytest.mark.req("ACT-06")
+async def test_four_agents_work_in_four_processes_and_one_killed_leaves_three(
+    ray_session: RayRuntime, tmp_path: Path
+) -> None:
+    async with hub_on(SharedRuntime(ray_session), tmp_path) as hub:
+        tasks = [
+            task_of("r", tmp_path, ["sleep", 3.0], ["say", str(n)], spec=SPECS["Writer"]) for n in range(4)
+        ]
+        runs = [asyncio.create_task(hub.run_agent(t)) for t in tasks]
+        async with asyncio.timeout(60):
+            while len(hub.counts.pids) < 4:
+                await asyncio.sleep(0.02)
+        victim = hub._live[tasks[1].id].host
+        assert victim is not None
+        os.kill(victim.pid, signal.SIGKILL)
+        killed = time.monotonic()
+        lost = await runs[1]
+        assert time.monotonic() - killed < 2.0
+        reports = await asyncio.gather(*runs)
+    assert (lost.status, lost.error and lost.error.kind) == (AgentStatus.INFRA, ErrorKind.INFRA)
+    assert [r.text for r in reports if r is not lost] == ["slept\n0", "slept\n2", "slept\n3"]
+    pids = {r.pid for r in reports}
+    assert len(pids) == 4
+    assert os.getpid() not in pids
+
+
+@pytest.mark.req("ACT-04")
+async def test_a_lost_main_actor_ends_its_agents_as_infra(ray_session: RayRuntime, tmp_path: Path) -> None:
+    shared = SharedRuntime(ray_session)
+    async with hub_on(shared, tmp_path) as hub:
+        run = asyncio.create_task(hub.run_agent(task_of("r", tmp_path, ["sleep", 60])))
+        async with asyncio.timeout(60):
+            while not hub.counts.pids:
+                await asyncio.sleep(0.02)
+        mailbox = next(ref for ref in shared.refs if ref.name.startswith("main"))
+        os.kill(mailbox.pid, signal.SIGKILL)  # pyright: ignore[reportAttributeAccessIssue] - a RayRef
+        assert (await asyncio.wait_for(run, 10)).status is AgentStatus.INFRA
+
+
+@pytest.mark.req("ACT-02")
+async def test_the_real_worker_runs_a_recipe_in_its_process(ray_session: RayRuntime, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    real = {
+        "worker": "opendev.actors.worker:Worker",
+        "model_service": "opendev.actors.model_service:ModelService",
+        "run_id": "real",
+    }
+    recipe = (
+        Write(path="a.txt", content="hi\n"),
+        Run(command="tr a-z A-Z < a.txt > b.txt; echo $OPENDEV_AGENT"),
+    )
+    async with hub_on(SharedRuntime(ray_session), tmp_path, **real) as hub:
+        task = task_of(
+            "real", root, spec=MAIN, recipe=recipe, models={Role.ACTION: "offline/recipes"}, approve="auto"
+        )
+        report = await hub.run_agent(task)
+        assert report.status is AgentStatus.DONE, report
+        assert (root / "b.txt").read_text() == "HI\n"
+        assert report.pid != os.getpid()
+        assert hub.total[1] == report.model_calls == 3
+        assert Path(report.transcript).is_file()
+
+
+def test_a_decoy_folder_is_not_imported_sockets_stay_on_loopback_and_stdout_is_clean(tmp_path: Path) -> None:
+    decoy = tmp_path / "repo"
+    for name in ("httpx.py", "tools/__init__.py", "agents/__init__.py", "opendev.py", "pydantic.py"):
+        path = decoy / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"open({str(tmp_path / 'pwned')!r}, 'a').write(__name__)\n")
+    done = run_driver(tmp_path, "probe", cwd=decoy)
+    found = json.loads(done.stdout)  # one JSON line, although a worker was killed
+    assert not (tmp_path / "pwned").exists()
+    assert str(decoy) not in found["worker"]["path"]
+    assert "site-packages" in found["worker"]["httpx"]
+    assert found["worker"]["cwd"] == f"{found['session']}/e"
+    assert found["worker"]["nice"] == 0
+    assert found["listen"]
+    assert {address[-8:] for address in found["listen"]} == {"0100007F"}  # 127.0.0.1, as IPv4 or mapped
+    assert not Path(found["session"]).exists()
+    assert family(marker={"OPENDEV_RUN": "driverrun"}) == ()
+
+
+@pytest.mark.req("ACT-09")
+def test_a_killed_driver_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
+    driver = subprocess.Popen(
+        [sys.executable, str(DRIVER), str(tmp_path), "hang"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    )
+    assert driver.stdout is not None
+    told: dict[str, Any] = json.loads(driver.stdout.readline())
+    assert len(family(marker={"OPENDEV_RUN": "driverrun"})) >= 4
+    driver.kill()
+    driver.wait()
+    driver.stdout.close()
+    until = time.monotonic() + 15
+    while (
+        family(marker={"OPENDEV_RUN": "driverrun"}) or Path(told["session"]).exists()
+    ) and time.monotonic() < until:
+        subprocess.run(["sleep", "0.2"], check=True)
+    assert family(marker={"OPENDEV_RUN": "driverrun"}) == ()
+    assert not Path(told["session"]).exists()
+
+
+@pytest.mark.req("ACT-11")
+async def test_a_cluster_that_does_not_answer_is_told_plainly() -> None:
+    program = (
+        "import asyncio\nfrom opendev.actors.ray_runtime import RayRuntime\n"
+        "async def main():\n"
+        "    try: await RayRuntime(run_id='x', address='127.0.0.1:1').start()\n"
+        "    except Exception as e: print(type(e).__name__, e.info.kind, e)\n"
+        "asyncio.run(main())\n"
+    )
+    done = await asyncio.to_thread(
+        subprocess.run, [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.startswith("OpenDevError infra Could not join the Ray cluster at 127.0.0.1:1"), (
+        done.stderr
+    )
+    assert "--runtime local" in done.stdout
+
+
+def environment() -> dict[str, str]:
+    return {"PATH": os.defpath, "HOME": "/nonexistent", "PYTHONPATH": str(TESTS)}
+
+
+def run_driver(home: Path, mode: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, str(DRIVER), str(home), mode],
+        cwd=cwd, env=environment(), capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, (done.stderr, (home / "driver.log").read_text())
+    return done

@@ -1,0 +1,92 @@
+"""A driver program for the fault tests: a hub on Ray, told what to do by its arguments. Run with a decoy folder as cwd.
+
+``python ray_driver.py HOME MODE``: ``probe`` prints what driver and worker imported and which sockets listen, as one JSON line;
+``hang`` starts an agent whose command sleeps, prints pids and folders, and waits to be killed.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+
+from opendev.actors.hub import Hub
+from opendev.actors.ray_runtime import RayRuntime, quiet_stdio
+from opendev.actors.sides import HubPorts, HubSettings
+from opendev.core.clock import SystemClock
+
+RUN = "driverrun"
+
+
+async def main(home: Path, mode: str) -> None:
+    out, _ = quiet_stdio(home / "driver.log")
+    runtimes: list[RayRuntime] = []
+
+    def make_ray(on_session: object) -> RayRuntime:
+        runtimes.append(RayRuntime(run_id=RUN, on_session=on_session))  # pyright: ignore[reportArgumentType]
+        return runtimes[0]
+
+    settings = HubSettings(
+        run_id=RUN,
+        runtime="ray",
+        warm_hosts=0,
+        worker="support.actors:ScriptedWorker",
+        model_service="support.actors:ScriptedModel",
+    )
+    ports = HubPorts(SystemClock(), home / "run", {"home": str(home)}, {}, make_ray=make_ray)
+    hub = Hub(settings, ports)
+    await hub.start()
+    if mode == "hang":
+        await _hang(hub, home, out, runtimes[0])
+    try:
+        probe = await runtimes[0].spawn("support.actors:Probe", name="probe")
+        where = await probe.ask("where")
+        os.kill((await probe.ask("ping"))["pid"], 9)  # Ray tells about it on fd 1
+        await asyncio.sleep(1.0)
+        found = {
+            "worker": where,
+            "driver": sys.path,
+            "session": str(runtimes[0].session),
+            "listen": listening(),
+        }
+        out.write(json.dumps(found) + "\n")
+    finally:
+        await hub.stop()
+
+
+async def _hang(hub: Hub, home: Path, out: object, runtime: RayRuntime) -> None:
+    from support.runtimes import task_of
+
+    command = "setsid sleep 987 & echo $! > far; sleep 986"
+    work = asyncio.create_task(hub.run_agent(task_of(RUN, home, ["shell", command])))
+    while not (home / "far").exists():
+        await asyncio.sleep(0.05)
+    print(json.dumps({"pid": os.getpid(), "session": str(runtime.session)}), file=out, flush=True)  # type: ignore[call-overload]
+    await work
+
+
+def listening() -> list[str]:
+    """Addresses (hex, as in /proc/net/tcp) on which processes of this run listen."""
+    inodes: set[str] = set()
+    for entry in Path("/proc").iterdir():
+        try:
+            if f"OPENDEV_RUN={RUN}".encode() not in (entry / "environ").read_bytes().split(b"\0"):
+                continue
+            inodes |= {
+                os.readlink(fd)[8:-1]
+                for fd in (entry / "fd").iterdir()
+                if os.readlink(fd).startswith("socket:")
+            }
+        except OSError:
+            continue
+    found: set[str] = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and fields[9] in inodes:
+                found.add(fields[1].partition(":")[0])
+    return sorted(found)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
