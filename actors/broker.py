@@ -59,7 +59,9 @@ class Broker:
         earlier = await self._earlier(parent_id, request.resume) if request.resume else None
         spec = self._spec(parent, request.agent or (earlier.agent if earlier else ""))
         child_id = request.resume or new_id()
-        alone = self._ports.specs[spec.name].writes  # by its own nature: a parent's lesser rights must not end its isolation
+        alone = self._ports.specs[
+            spec.name
+        ].writes  # by its own nature: a parent's lesser rights must not end its isolation
         if alone:
             self._desk()
         depth = self._admit(parent, child_id)

@@ -121,6 +121,16 @@ class Hub:
         if self._janitor_up:
             await asyncio.to_thread(self._janitor.close, clean=True)
 
+    @property
+    def living(self) -> tuple[AgentTask, ...]:
+        """The tasks of the agents that live, in the order of their start."""
+        return tuple(live.task for live in self._live.values())
+
+    def host_of(self, agent_id: str) -> Ref | None:
+        """The worker an agent runs in; None while it waits for one, or when it is over."""
+        live = self._live.get(agent_id)
+        return live.host.ref if live is not None and live.host is not None else None
+
     async def ensure_ray(self) -> bool:
         """Start Ray now. False when it cannot be had; agents then run in this process and a notice says why."""
         return await self._sides.ensure_ray()
@@ -201,8 +211,7 @@ class Hub:
         try:
             await asyncio.wait({live.call})
         except asyncio.CancelledError:
-            live.stopping = live.stopping or "its caller went away"
-            await self._stop_one(Stop(task.id, live.stopping))
+            await self._carry_out((Stop(task.id, live.stopping or "its caller went away"),))
             raise
         finally:
             await self._end(live)
@@ -240,6 +249,7 @@ class Hub:
         live.done.set()
 
     async def _carry_out(self, commands: tuple[supervision.Command, ...]) -> None:
+        await asyncio.gather(*(self._flag(c) for c in commands if isinstance(c, Stop)))
         for command in commands:
             match command:
                 case Stop():
@@ -252,13 +262,11 @@ class Hub:
                             live.call.cancel()
 
     async def _stop_one(self, stop: Stop) -> None:
-        """The flag first, then the call, then its processes; partial work stays where it is."""
+        """After the flag the call, then its processes; partial work stays where it is."""
         live = self._live.get(stop.agent)
         if live is None or live.call is None:
             return
-        live.stopping = stop.reason
         if live.host is not None and not live.call.done():
-            await self._flag(live, stop.reason)
             await asyncio.wait({live.call}, timeout=COOPERATE_S)
         if not live.call.done():
             live.broken = True
@@ -266,11 +274,16 @@ class Hub:
         await self._reap({RUN_MARK: self._settings.run_id, AGENT_MARK: stop.agent})
         await asyncio.wait({live.call})
 
-    async def _flag(self, live: Live, reason: str) -> None:
+    async def _flag(self, stop: Stop) -> None:
+        """Tell the whole tree before the first of it ends: a parent must not go on with what its children leave."""
+        live = self._live.get(stop.agent)
+        if live is None:
+            return
+        live.stopping = live.stopping or stop.reason
         try:
             async with asyncio.timeout(COOPERATE_S):
                 if live.host is not None:
-                    await live.host.ref.ask("cancel", live.task.id, reason)
+                    await live.host.ref.ask("cancel", stop.agent, stop.reason)
         except (OpenDevError, TimeoutError):
             return
 

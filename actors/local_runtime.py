@@ -80,6 +80,11 @@ class LocalRuntime:
         self._watchers: dict[str, list[OnDown]] = {}
 
     @property
+    def actors(self) -> tuple[str, ...]:
+        """Names of the living actors."""
+        return tuple(self._refs)
+
+    @property
     def kind(self) -> Literal["local", "ray"]:
         """Which runtime this is."""
         return "local"

@@ -215,11 +215,28 @@ class RayRuntime:
     async def _join(self) -> None:
         os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
         os.environ["RAY_ENABLE_UV_RUN_RUNTIME_ENV"] = "0"
+        await self._knock()
         await self._init({"address": self._address}, tries=1)
         if not _ray().cluster_resources().get("CPU"):
             raise OpenDevError(
                 ErrorKind.INFRA, f"The cluster at {self._address} has no CPU to offer.", "Add a node to it."
             )
+
+    async def _knock(self) -> None:
+        """Ray itself takes half a minute to find that nobody listens at HOST:PORT."""
+        host, colon, port = self._address.rpartition(":")
+        if not colon or not port.isdigit():
+            return  # "auto" and the like: Ray knows where
+        try:
+            async with asyncio.timeout(5.0):
+                _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+        except (OSError, TimeoutError):
+            raise OpenDevError(
+                ErrorKind.INFRA,
+                f"Could not join the Ray cluster at {self._address}: nothing listens there.",
+                "Check the address of the head node, or use --runtime local to work in one process.",
+            ) from None
+        writer.close()
 
     async def _init(self, options: dict[str, Any], tries: int) -> None:
         told = ""

@@ -31,7 +31,7 @@ _PROGRAMS = {
     "crontab": "it changes scheduled jobs",
 }
 _DELETERS = re.compile(
-    r"\b(unlink|rmtree|removedirs|rm_rf|rm_r|rmSync|rmdirSync|unlinkSync|remove_dir_all)\b"
+    r"\b(unlink|rmtree|removedirs|rm_rf|rm_r|rmSync|rmdirSync|unlinkSync|remove_dir_all)\b|\brm\s+-\w*[rR]"
 )
 
 
@@ -100,7 +100,9 @@ def _code(item: Simple, script: Script) -> str:
 
 def _started_by(item: Simple, script: Script, names: tuple[str, ...]) -> bool:
     """Whether a command of the line hands this one its operands (``xargs rm``)."""
-    return any(other.name in names and item.words[0] in other.args for other in script.commands)
+    return any(
+        other.name in names and word in other.args for other in script.commands for word in item.words[:1]
+    )
 
 
 def _git(item: Simple) -> str:

@@ -192,10 +192,7 @@ class _Walk:
             stack.extend(reversed(node.children))
 
     def _visit(self, node: Node) -> None:
-        if node.is_named and node.type not in _PLAIN:
-            self.script.oddities.append(node.type.replace("_", " "))
-        elif node.type in ("compound_statement", "test_command") and text_of(node).startswith("(("):
-            self.script.oddities.append("arithmetic")  # it evaluates the text of variables
+        self._note_oddities(node)
         if node.type in _COMMANDS:
             self._command(node)
         elif node.type == "redirected_statement":
@@ -214,6 +211,17 @@ class _Walk:
             self._assign(node)
         elif node.type == "function_definition":
             self._function(node)
+
+    def _note_oddities(self, node: Node) -> None:
+        """What is legal and yet not plain enough to be sure of."""
+        if node.is_named and node.type not in _PLAIN:
+            self.script.oddities.append(node.type.replace("_", " "))
+        elif node.type in ("compound_statement", "test_command") and text_of(node).startswith("(("):
+            self.script.oddities.append("arithmetic")  # it evaluates the text of variables
+        elif node.type == "command_substitution" and re.match(r"`.*\\[`$\\]", text_of(node), re.DOTALL):
+            self.script.broken = (
+                "it holds back-quotes with escapes inside"  # a command in them is text to the parser
+            )
 
     def _env(self) -> dict[str, str | None]:
         return {"HOME": "/home/~", "PWD": self._cwd, **self._vars}

@@ -71,7 +71,23 @@ _WRAPPERS: dict[str, frozenset[str]] = {
     # Words of the shell's grammar where the parser takes them for a program (`! { rm x; }`).
     **{
         word: frozenset[str]()
-        for word in "{ } ! if then else elif fi while until do done case in esac".split()
+        for word in [
+            "{",
+            "}",
+            "!",
+            "if",
+            "then",
+            "else",
+            "elif",
+            "fi",
+            "while",
+            "until",
+            "do",
+            "done",
+            "case",
+            "in",
+            "esac",
+        ]
     },
 }
 WRAPPERS = frozenset(_WRAPPERS)

@@ -91,7 +91,11 @@ class Lander:
                     task=ticket.id, attempt=attempt, where="composed", commit=composed, result=found.outcome
                 )
             )
-            self._books.tasks[ticket.id].verify = found.outcome
+            book = self._books.tasks[ticket.id]
+            if (
+                not found.passed or book.verify is None
+            ):  # the report shows the ticket's own verification, or what went red
+                book.verify = found.outcome
         if found.passed:
             self._attempts.proven.update((tree, command) for command in wanted)
         self._last = found

@@ -48,6 +48,11 @@ class Past:
     reviews: tuple[ReviewOutcome, ...] = ()
     spent: list[Spent] = field(default_factory=list[Spent])
 
+    def take_check(self, record: CheckDone) -> None:
+        """Keep what the report shows: the ticket's own verification, or what went red on the composed state."""
+        if record.where == "task" or record.result.outcome != "pass" or self.verify is None:
+            self.verify = record.result
+
 
 @dataclass(slots=True)
 class Recovered:
@@ -125,13 +130,13 @@ def _fold_task(
     match record:
         case AttemptStarted():
             past.attempts = max(past.attempts, record.attempt)
-            past.worked = past.landing = past.final = None
+            past.worked = past.landing = past.final = past.verify = None
         case AgentDone():
             past.worked = record
         case AgentSpent():
             past.spent.append(record.spent)
         case CheckDone():
-            past.verify = record.result
+            past.take_check(record)
         case ReviewDone():
             past.reviews = record.reviews
         case LandingBegan():

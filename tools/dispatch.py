@@ -71,7 +71,9 @@ class Dispatcher:
     clock: Clock
     agent: str
     max_parallel: int = 5
-    on_result: Callable[[ToolResult], None] | None = None  # is told each result as the tool gave it, data included
+    on_result: Callable[[ToolResult], None] | None = (
+        None  # is told each result as the tool gave it, data included
+    )
     stats: DispatchStats = field(default_factory=DispatchStats)
     changed: set[str] = field(default_factory=set[str])
     last_failure: ErrorInfo | None = None

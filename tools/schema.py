@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.model import Frozen, JsonObject
-from ..core.tool import Tool
+from ..core.tool import A, Tool
 from ..policy.shell import parts
 
 _CARD_VALUE = 20_000  # characters of one argument on an approval card
@@ -38,7 +38,7 @@ def schema_of(tool: Tool[Any]) -> JsonObject:
     return cast("JsonObject", json.loads(json.dumps({**schema, "type": "object"}, sort_keys=True)))
 
 
-def parse_args(tool: Tool[Any], raw: Mapping[str, Any]) -> Frozen:
+def parse_args(tool: Tool[A], raw: Mapping[str, Any]) -> A:
     """The arguments of one call: aliases resolved, values coerced by the schema, validated (M10, SAF-05).
 
     Coercion turns text into the number, boolean, list or object that the schema asks for, and leaves text alone where
@@ -61,7 +61,7 @@ def parse_args(tool: Tool[Any], raw: Mapping[str, Any]) -> Frozen:
         values[name] = coerced
     _check_text(tool, values)
     try:
-        return cast("Frozen", tool.args.model_validate(values))
+        return tool.args.model_validate(values)
     except ValidationError as error:
         raise _bad(tool, _explain(error)) from error
     except RecursionError as error:

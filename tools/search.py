@@ -1,5 +1,6 @@
 """search: a regular expression by ripgrep, or a code pattern by ast-grep (T05, FIL-14)."""
 
+import asyncio
 import json
 import shutil
 import sys
@@ -66,8 +67,8 @@ class _Rows:
 async def _run(args: Args, ctx: ToolContext) -> ToolResult:
     rows = _Rows(ctx.limits.search_matches)
     try:
-        where = place(args.path or ".", ctx)
-        if not where.path.exists():
+        where = await asyncio.to_thread(place, args.path or ".", ctx)
+        if not await asyncio.to_thread(where.path.exists):
             return ToolResult.failure(f"There is no {where.name}.", "List the folder to see what is there.")
         if args.type == "ast":
             await _ast(args, ctx, where, rows)

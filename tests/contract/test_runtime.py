@@ -4,10 +4,13 @@ import asyncio
 import contextlib
 import os
 import signal
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from opendev.actors.hub import Hub
 from opendev.actors.local_runtime import LocalRuntime
 from opendev.core.agent import AgentStatus
 from opendev.core.approval import ApprovalAnswer
@@ -17,6 +20,7 @@ from opendev.core.mail import ENVELOPE, Down
 from opendev.core.ops import AnswerApproval, Prompt
 from opendev.core.ports import Ref, Runtime
 from support.runtimes import PROBE, SPECS, events_of, hub_on, script, task_of
+from support.waiting import number_in, until
 
 
 async def end_process(runtime: Runtime, ref: Ref) -> None:
@@ -53,28 +57,22 @@ async def test_a_failing_constructor_tells_its_cause(runtime: Runtime) -> None:
 async def test_cancelling_an_ask_cancels_the_call_promptly(runtime: Runtime) -> None:
     probe = await runtime.spawn(PROBE, name="probe")
     call = asyncio.create_task(probe.ask("wait", 60))
-    while await probe.ask("events") != ["began"]:
-        await asyncio.sleep(0.01)
+    await logged(probe, "began")
     call.cancel()
     done, _ = await asyncio.wait({call}, timeout=1.0)
     assert done
     assert call.cancelled()
-    async with asyncio.timeout(5):
-        while await probe.ask("events") != ["began", "cancelled"]:
-            await asyncio.sleep(0.01)
+    await logged(probe, "cancelled")
 
 
 async def test_leaving_a_stream_ends_the_producer(runtime: Runtime) -> None:
     probe = await runtime.spawn(PROBE, name="probe")
     assert [n async for n in probe.stream("count", 4)] == [0, 1, 2, 3]
-    stream = probe.stream("count", 100_000)
-    async for number in stream:
-        if number == 3:
-            break
-    await stream.aclose()  # pyright: ignore[reportAttributeAccessIssue]
-    async with asyncio.timeout(5):
-        while (await probe.ask("events")).count("closed") < 2:
-            await asyncio.sleep(0.01)
+    async with aclosing(cast("AsyncGenerator[int]", probe.stream("count", 100_000))) as stream:
+        async for number in stream:
+            if number == 3:
+                break
+    await logged(probe, "closed", times=2)
 
 
 @pytest.mark.req("ACT-10")
@@ -165,9 +163,9 @@ async def test_a_dead_host_is_an_infra_report_and_siblings_go_on(runtime: Runtim
 async def test_cancel_ends_the_tree_and_its_process_groups(runtime: Runtime, tmp_path: Path) -> None:
     shell = ["shell", "echo $$ > pid; setsid sleep 300 & echo $! > far; sleep 300"]
     wish = {"agent": "Reader", "prompt": script(shell)}
-    async with hub_on(runtime, tmp_path) as hub:
-        task = task_of("r", tmp_path, ["spawn", wish])
-        run = asyncio.create_task(hub.run_agent(task.model_copy(update={"run_id": hub._settings.run_id})))
+    async with hub_on(runtime, tmp_path, run_id="cancelrun") as hub:
+        task = task_of("cancelrun", tmp_path, ["spawn", wish])
+        run = asyncio.create_task(hub.run_agent(task))
         pids = [await number_in(tmp_path / name) for name in ("pid", "far")]
         assert all(alive(pid) for pid in pids)
         await hub.cancel(task.id, "enough")
@@ -177,7 +175,7 @@ async def test_cancel_ends_the_tree_and_its_process_groups(runtime: Runtime, tmp
             ErrorKind.CANCELLED,
         )
         assert not any(alive(pid) for pid in pids)
-        assert hub._tree.nodes == ()
+        assert hub.living == ()
     finished = [e for e in await events_of(hub) if isinstance(e, AgentFinished)]
     assert [e.status for e in finished] == ["cancelled", "cancelled"]
 
@@ -259,19 +257,19 @@ async def test_a_task_that_overruns_its_time_is_ended(
         assert (report.status, report.error and report.error.kind) == (AgentStatus.TIMEOUT, ErrorKind.TIMEOUT)
 
 
-async def host_of(hub: Any, agent: str) -> Ref:
+async def host_of(hub: Hub, agent: str) -> Ref:
     """Wait until the agent has a host."""
-    async with asyncio.timeout(30):
-        while agent not in hub._live or hub._live[agent].host is None:
+    await until(lambda: hub.host_of(agent) is not None)
+    host = hub.host_of(agent)
+    assert host is not None
+    return host
+
+
+async def logged(probe: Ref, expected: str, times: int = 1) -> None:
+    """Wait until the probe has noted something."""
+    async with asyncio.timeout(10):
+        while (await probe.ask("events")).count(expected) < times:  # noqa: ASYNC110 - it lives elsewhere
             await asyncio.sleep(0.01)
-    return hub._live[agent].host.ref
-
-
-async def number_in(path: Path) -> int:
-    async with asyncio.timeout(30):
-        while not (path.exists() and path.read_text().strip()):
-            await asyncio.sleep(0.02)
-    return int(path.read_text())
 
 
 async def first(hub: Any, kind: type[Any]) -> Any:

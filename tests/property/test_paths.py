@@ -20,6 +20,15 @@ TARGETS = st.one_of(
 PLACES = st.sampled_from(["l1", "l2", "a/l1", "a/l2", "a/b/l1", "a/b/l2"])
 
 
+def _passed(path: str, root: Path) -> Path | None:
+    try:
+        return confine(path, root)
+    except OpenDevError as error:
+        if error.info.kind is not ErrorKind.SCOPE:
+            raise
+        return None
+
+
 @pytest.mark.req("FIL-15")
 @settings(max_examples=150, deadline=None)
 @given(
@@ -39,10 +48,8 @@ def test_what_passes_is_inside(links: dict[str, str], path: str) -> None:
                 target = target.replace(word, real)
             (root / where).symlink_to(target)
         asked = path.replace("ROOT", str(root))
-        try:
-            found = confine(asked, root)
-        except OpenDevError as error:
-            assert error.info.kind is ErrorKind.SCOPE
+        found = _passed(asked, root)
+        if found is None:
             return
         # Judged by the operating system, not by us: opening the path and its real place must agree.
         real = Path(os.path.realpath(os.path.join(root, asked)))  # noqa: PTH118

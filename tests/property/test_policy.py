@@ -9,7 +9,7 @@ from opendev.core.approval import ApprovalLevel
 from opendev.policy.redact import redact
 from opendev.policy.rules import judge_command
 from opendev.policy.shell import parse
-from opendev.policy.verdict import ask, allow, deny, join
+from opendev.policy.verdict import Verdict, join
 
 ROOTS = (Path("/work/proj"),)
 FLOOR = st.sampled_from(
@@ -25,8 +25,8 @@ FLOOR = st.sampled_from(
     ]
 )
 WRAP = st.sampled_from(
-    ["{}", "true && {}", "{} || true", "ls; {}", "( {} )", "{{ {}; }}", "if true; then {}; fi", "while {}; do :; done", "for i in a; do {}; done",
-     "echo $({})", "echo \"$({})\"", "cat <({})", "! {}", "a=1\n{}", "{} > out 2>&1", "{} &", "true | {}", "case x in x) {};; esac", "f() {{ {}; }}"]
+    ["{}", "true && {}", "{} || true", "ls; {}", " ( {} )", "{{ {}; }}", "if true; then {}; fi", "while {}; do :; done", "for i in a; do {}; done",
+     "echo $( {})", "echo \"$( {})\"", "cat <({})", "! {}", "a=1\n{}", "{} > out 2>&1", "{} &", "true | {}", "case x in x) {};; esac", "f() {{ {}; }}"]
 )  # fmt: skip
 QUOTE = st.sampled_from(
     [
@@ -80,17 +80,15 @@ def test_a_stricter_level_never_lets_more_pass(line: str) -> None:
     assert ranks == sorted(ranks)
 
 
-VERDICT = st.builds(
-    lambda kind, layer: kind(layer, "why"), st.sampled_from([allow, ask, deny]), st.sampled_from("abc")
-)
+VERDICT = st.builds(Verdict, decision=st.sampled_from(["allow", "ask", "deny"]), layer=st.sampled_from("abc"))
 
 
 @pytest.mark.req("SAF-01")
-@given(st.lists(VERDICT, max_size=6), st.randoms())
-def test_join_is_the_maximum_in_any_order(verdicts: list[object], random: object) -> None:
-    expected = max((v.rank for v in verdicts), default=0)  # type: ignore[attr-defined]
-    random.shuffle(verdicts)  # type: ignore[attr-defined]
-    assert join(verdicts).rank == expected  # type: ignore[arg-type]
+@given(st.lists(VERDICT, max_size=6).flatmap(lambda found: st.tuples(st.just(found), st.permutations(found))))
+def test_join_is_the_maximum_in_any_order(both: tuple[list[Verdict], list[Verdict]]) -> None:
+    verdicts, shuffled = both
+    expected = max((v.rank for v in verdicts), default=0)
+    assert join(verdicts).rank == join(shuffled).rank == expected
 
 
 @given(st.text(max_size=300))

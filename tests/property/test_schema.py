@@ -30,17 +30,22 @@ VALUE = st.recursive(
 )
 
 
+def _parsed(tool: Tool[Any], raw: dict[str, Any]) -> Any:
+    try:
+        return parse_args(tool, raw)
+    except OpenDevError as error:
+        return error.info.model_dump_json()
+
+
 @pytest.mark.req("SAF-05")
 @settings(max_examples=300, deadline=None)
 @given(data=st.data(), tool=TOOLS)
 def test_hostile_arguments(data: st.DataObject, tool: Tool[Any]) -> None:
     keys = st.one_of(st.sampled_from([*tool.args.model_fields, *tool.aliases, "x"]), st.text(max_size=6))
     raw = data.draw(st.dictionaries(keys, VALUE, max_size=5))
-    try:
-        args = parse_args(tool, raw)
-    except OpenDevError as error:
-        error.info.model_dump_json()
-        assert tool.name in error.info.message
+    args = _parsed(tool, raw)
+    if isinstance(args, str):
+        assert tool.name in args
         return
     assert isinstance(args, tool.args)
     dumped = json.loads(json.dumps(dump_args(args)))

@@ -186,7 +186,7 @@ class ScriptedWorker:
         return result.text.strip()
 
     async def step_wait_told(self, task: AgentTask, uplink: Uplink) -> str:
-        while not self.told:
+        while not self.told:  # noqa: ASYNC110 - filled by a method of the same actor
             await asyncio.sleep(0.01)
         return self.told.pop()
 

@@ -8,7 +8,9 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TextIO
 
 from opendev.actors.hub import Hub
 from opendev.actors.ray_runtime import RayRuntime, quiet_stdio
@@ -22,8 +24,8 @@ async def main(home: Path, mode: str) -> None:
     out, _ = quiet_stdio(home / "driver.log")
     runtimes: list[RayRuntime] = []
 
-    def make_ray(on_session: object) -> RayRuntime:
-        runtimes.append(RayRuntime(run_id=RUN, on_session=on_session))  # pyright: ignore[reportArgumentType]
+    def make_ray(on_session: Callable[[Path], None]) -> RayRuntime:
+        runtimes.append(RayRuntime(run_id=RUN, on_session=on_session))
         return runtimes[0]
 
     settings = HubSettings(
@@ -54,14 +56,14 @@ async def main(home: Path, mode: str) -> None:
         await hub.stop()
 
 
-async def _hang(hub: Hub, home: Path, out: object, runtime: RayRuntime) -> None:
+async def _hang(hub: Hub, home: Path, out: TextIO, runtime: RayRuntime) -> None:
     from support.runtimes import task_of
+    from support.waiting import number_in
 
     command = "setsid sleep 987 & echo $! > far; sleep 986"
     work = asyncio.create_task(hub.run_agent(task_of(RUN, home, ["shell", command])))
-    while not (home / "far").exists():
-        await asyncio.sleep(0.05)
-    print(json.dumps({"pid": os.getpid(), "session": str(runtime.session)}), file=out, flush=True)  # type: ignore[call-overload]
+    await number_in(home / "far")
+    out.write(json.dumps({"pid": os.getpid(), "session": str(runtime.session)}) + "\n")
     await work
 
 
@@ -72,11 +74,8 @@ def listening() -> list[str]:
         try:
             if f"OPENDEV_RUN={RUN}".encode() not in (entry / "environ").read_bytes().split(b"\0"):
                 continue
-            inodes |= {
-                os.readlink(fd)[8:-1]
-                for fd in (entry / "fd").iterdir()
-                if os.readlink(fd).startswith("socket:")
-            }
+            links = [str(fd.readlink()) for fd in (entry / "fd").iterdir()]
+            inodes |= {link[8:-1] for link in links if link.startswith("socket:")}
         except OSError:
             continue
     found: set[str] = set()

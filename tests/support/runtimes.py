@@ -1,7 +1,7 @@
 """Runtimes and hubs for tests: one Ray a test session, shared; each test ends only the actors it started."""
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -79,7 +79,7 @@ def task_of(run_id: str, root: Path, *steps: list[Any], **fields: Any) -> AgentT
 @asynccontextmanager
 async def hub_on(
     runtime: Runtime, tmp: Path, *, desk: LeaseDesk | None = None, **settings: Any
-) -> AsyncIterator[Hub]:
+) -> AsyncGenerator[Hub]:
     """A started hub on ``runtime`` with the scripted worker and model; stopped at the end."""
     local = runtime.kind == "local"
     base: dict[str, Any] = {

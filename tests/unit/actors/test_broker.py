@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from opendev.actors.hub import Hub
@@ -17,8 +19,8 @@ from opendev.core.clock import SystemClock
 from opendev.core.errors import ErrorKind, OpenDevError
 from opendev.core.events import AgentFinished, LeaseEnded, LeaseGranted
 from opendev.core.lease import Lease, Owner
-from opendev.core.ports import Ref
 from support.runtimes import MAIN, SPECS, events_of, hub_on, script, task_of
+from support.waiting import until
 
 BASE = "0" * 40
 
@@ -52,7 +54,7 @@ class FakeDesk:
         return "1" * 40 if await self.changed(lease) else lease.base
 
     async def changed(self, lease: Lease) -> tuple[str, ...]:
-        return tuple(sorted(p.name for p in Path(lease.path).iterdir()))
+        return tuple(sorted(os.listdir(lease.path)))  # noqa: PTH208 - a plain listing, in a test
 
     async def release(self, lease: Lease) -> str:
         self.log.append("release")
@@ -63,7 +65,7 @@ class FakeDesk:
         return f"refs/opendev/rescue/{lease.id}"
 
 
-def wish(agent: str, *steps: list[object], **more: object) -> dict[str, object]:
+def wish(agent: str, *steps: list[Any], **more: Any) -> dict[str, Any]:
     return {"agent": agent, "prompt": script(*steps), **more}
 
 
@@ -88,8 +90,11 @@ async def test_each_writer_has_its_own_folder_and_branch_and_readers_share_the_p
     assert len(branches) == 2
     assert all(b.startswith("agent/") for b in branches)
     assert reader == f"done:{root}:"
-    folders = [p for p in tmp_path.iterdir() if (p / "here").exists()]
-    assert sorted((p / "here").read_text().strip() for p in folders) == sorted(str(p) for p in folders)
+    found = await asyncio.to_thread(
+        lambda: {str(p.parent): p.read_text().strip() for p in tmp_path.glob("*/here")}
+    )
+    assert len(found) == 2
+    assert all(folder == inside for folder, inside in found.items())
     assert desk.log.count("release") == 2
     kinds = [e.kind for e in await events_of(hub) if isinstance(e, LeaseGranted | LeaseEnded)]
     assert sorted(kinds) == ["lease_ended"] * 2 + ["lease_granted"] * 2
@@ -115,8 +120,7 @@ async def test_a_cancelled_writers_work_is_rescued(tmp_path: Path) -> None:
     async with hub_on(LocalRuntime(), tmp_path, desk=desk) as hub:
         main = task_of("r", tmp_path, ["spawn", wish("Writer", ["sleep", 60])])
         run = asyncio.create_task(hub.run_agent(main))
-        while "lease pinned" not in desk.log:
-            await asyncio.sleep(0.01)
+        await until(lambda: "lease pinned" in desk.log)
         await asyncio.sleep(0.1)
         run.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -145,7 +149,7 @@ async def test_rights_depth_and_unknown_types_are_refused_with_a_sentence(tmp_pa
 
 @pytest.mark.req("SUB-05")
 async def test_endless_spawning_stops_at_the_caps_and_nobody_is_left(tmp_path: Path) -> None:
-    def bomb(depth: int) -> dict[str, object]:
+    def bomb(depth: int) -> dict[str, Any]:
         return wish("Reader", ["spawn", *([bomb(depth - 1)] * 2 if depth else [])], ["sleep", 0.01])
 
     async with hub_on(LocalRuntime(), tmp_path, max_total=20, max_children=4, max_depth=2) as hub:
@@ -155,7 +159,7 @@ async def test_endless_spawning_stops_at_the_caps_and_nobody_is_left(tmp_path: P
         assert report.status is AgentStatus.DONE
         assert hub.counts.spawned == 21
         assert hub.counts.peak <= 4
-        assert hub._tree.nodes == ()
+        assert hub.living == ()
         assert "limit" in report.text
 
 
@@ -163,7 +167,7 @@ async def test_background_children_end_with_their_parent(tmp_path: Path) -> None
     async with hub_on(LocalRuntime(), tmp_path) as hub:
         task = task_of("r", tmp_path, ["spawn", wish("Leaf", ["sleep", 60], background=True)], ["sleep", 0.2])
         assert (await hub.run_agent(task)).status is AgentStatus.DONE
-        assert hub._tree.nodes == ()
+        assert hub.living == ()
     ended = [e.status for e in await events_of(hub) if isinstance(e, AgentFinished)]
     assert ended == ["cancelled", "done"]
 
@@ -178,10 +182,10 @@ async def test_a_child_has_at_most_its_parents_rights(tmp_path: Path) -> None:
             )
         )
         while not run.done():
-            for live in hub._live.values():
-                if live.task.depth:
-                    seen.append(live.task.spec)
-                    assert live.task.mode == "plan"
+            for task in hub.living:
+                if task.depth:
+                    seen.append(task.spec)
+                    assert task.mode == "plan"
             await asyncio.sleep(0.01)
     assert seen
     assert not set(seen[0].tools or ()) - {"spawn_subagent", "read_file"}
@@ -195,9 +199,7 @@ async def test_tiers_map_to_models(tmp_path: Path) -> None:
         task = task_of("r", tmp_path, ["spawn", *wishes], models={"action": "test/main"})
         run = asyncio.create_task(hub.run_agent(task))
         while not run.done():
-            models.update(
-                {i: live.task.models[Role.ACTION] for i, live in hub._live.items() if live.task.depth}
-            )
+            models.update({t.id: t.models[Role.ACTION] for t in hub.living if t.depth})
             await asyncio.sleep(0.01)
     assert sorted(models.values()) == ["test/main", "test/small", "x/y"]
 
@@ -220,27 +222,21 @@ async def test_resume_rebuilds_the_history_from_the_transcript(tmp_path: Path) -
                 )
             )
         )
-        while "old" not in hub._live:
-            await asyncio.sleep(0.01)
-        assert hub._live["old"].task.history == said[1:]
+        await until(lambda: any(t.id == "old" for t in hub.living))
+        assert next(t.history for t in hub.living if t.id == "old") == said[1:]
         assert "no earlier sub-agent with the id no" in (await run).text
 
 
 def test_the_inbox_survives_a_restart_and_is_bounded(tmp_path: Path) -> None:
     inbox = Inbox(tmp_path / "r.jsonl")
     for number in range(KEPT + 5):
-        inbox._keep(inbox_line(number))
+        inbox.file(AgentReport(id=f"a{number}", agent="Leaf", status=AgentStatus.DONE))
+        inbox.collected(f"a{number}")
     assert inbox.find("a0") is None
     inbox.file(AgentReport(id="b", agent="Leaf", status=AgentStatus.DONE))
     inbox.file(AgentReport(id="c", agent="Leaf", status=AgentStatus.DONE))
     inbox.collected("b")
     assert [r.id for r in Inbox(tmp_path / "r.jsonl").waiting()] == ["c"]
-
-
-def inbox_line(number: int):
-    from opendev.actors.inbox import Filed
-
-    return Filed(agent_id=f"a{number}")
 
 
 class LateRay(LocalRuntime):
@@ -255,9 +251,6 @@ class LateRay(LocalRuntime):
         await asyncio.sleep(self.delay)
         if not self.works:
             raise OpenDevError(ErrorKind.INFRA, "Could not start Ray: no luck.")
-
-    async def spawn(self, cls: str, *args: object, name: str) -> Ref:
-        return await super().spawn(cls, *args, name=name)
 
 
 def auto_hub(tmp_path: Path, ray: LateRay, desk: FakeDesk | None = None) -> Hub:
@@ -285,10 +278,10 @@ async def test_auto_starts_ray_only_for_parallel_or_writing_sub_agents(tmp_path:
     both = await hub.run_agent(task_of("r", tmp_path, ["spawn", one, one]))
     assert both.text == "done:heard: hi:|done:heard: hi:"  # model calls went through the hub
     assert ray.started == 1
-    assert len([r for r in ray._refs if r.startswith("host")]) == 2
+    assert len([name for name in ray.actors if name.startswith("host")]) == 2
     assert hub.total[1] == 3
     await hub.stop()
-    assert not ray._refs
+    assert ray.actors == ()
 
 
 async def test_auto_does_not_wait_for_ray_with_readers_and_stays_here_when_it_fails(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from opendev.core.clock import SystemClock
 from opendev.core.errors import ErrorKind, OpenDevError
 from opendev.core.events import Notice, TextDelta
 from opendev.core.mail import ENVELOPE, Body, Envelope, Failed, Ok, Progress
+from support.waiting import until
 
 
 def notice(text: str) -> Progress:
@@ -161,9 +162,7 @@ async def test_unreadable_mail_and_defects_are_answered(tmp_path: Path) -> None:
 
     box = Box()
     drain = asyncio.create_task(office.drain(box))
-    async with asyncio.timeout(5):
-        while not box.answers:
-            await asyncio.sleep(0.01)
+    await until(lambda: bool(box.answers))
     drain.cancel()
     ((key, letter),) = box.answers
     body = ENVELOPE.validate_json(letter).body

@@ -44,15 +44,15 @@ async def test_a_warm_host_is_adopted_and_replaced_and_extra_idle_ones_expire(
     hosts = pool(runtime, cap=4, warm=1)
     hosts.warm()
     await asyncio.sleep(0.05)
-    names = set(runtime._refs)
+    names = set(runtime.actors)
     assert len(names) == 1
     host = await hosts.acquire("a", exclusive=True)
     assert {host.ref.name} == names
     await asyncio.sleep(0.05)
-    assert len(runtime._refs) == 2
+    assert len(runtime.actors) == 2
     hosts.release(host, "a")
     await asyncio.sleep(0.2)
-    assert len(runtime._refs) == 1
+    assert len(runtime.actors) == 1
     await hosts.close()
 
 

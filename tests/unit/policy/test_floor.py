@@ -130,6 +130,9 @@ BLOCKED = [
 ]
 
 CONFIRMED = [
+    "echo `echo \\`rm -rf /\\``",
+    "python3 -c \"import os; os.system('rm -rf x')\"",
+    "! { rm -rf x; }",
     *(
         "rm -rf src",
         "rm -rf  src",

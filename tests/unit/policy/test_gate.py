@@ -16,7 +16,7 @@ TOOLS = {tool.name: tool for tool in (*BUILTIN, *RECIPE)}
 
 
 def gate(root: Path, level: ApprovalLevel = ApprovalLevel.AUTO, **other: Any) -> Gate:
-    fields = {
+    fields: dict[str, Any] = {
         "mode": Mode.NORMAL,
         "scope": Scope(),
         "extra_roots": (root.parent / "scratch",),

@@ -32,7 +32,9 @@ class Args(Frozen):
 
 
 def tool(name: str, run: Run, *effects: Effect, keyed: bool = False) -> Tool[Args]:
-    resources = (lambda args: (args.key,)) if keyed else (lambda _args: ())
+    def resources(args: Args) -> tuple[str, ...]:
+        return (args.key,) if keyed else ()
+
     return Tool(
         name=name, category="test", args=Args, run=run, effects=frozenset(effects), resources=resources
     )

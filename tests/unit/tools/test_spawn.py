@@ -14,7 +14,13 @@ from support.tool_context import FakeSpawner, make_context
 
 
 def report(status: AgentStatus = AgentStatus.DONE, **other: Any) -> AgentReport:
-    fields = {"id": "sub1", "agent": "Code-Explorer", "text": "found it", "turns": 3, "tool_calls": 5}
+    fields: dict[str, Any] = {
+        "id": "sub1",
+        "agent": "Code-Explorer",
+        "text": "found it",
+        "turns": 3,
+        "tool_calls": 5,
+    }
     return AgentReport(status=status, **(fields | other))
 
 

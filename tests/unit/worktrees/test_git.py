@@ -132,9 +132,11 @@ async def _pass(_path: Path, _commit: str) -> VerifyOutcome:
 def test_a_bare_repository_inside_the_tree_is_not_believed(repo: Path, tmp_path: Path) -> None:
     marker = tmp_path / "MARK"
     git(repo, "init", "-q", "--bare", "sub")
-    with (repo / "sub" / "config").open("a") as file:
-        file.write(f'[core]\n\tfsmonitor = "touch {marker}"\n\tworktree = .\n')
-    with pytest.raises(OpenDevError) as caught:
+    (repo / "sub" / "config").write_text(
+        f'[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = {repo}\n\tfsmonitor = "touch {marker}"\n'
+    )
+    git(repo / "sub", "rev-parse", "--git-dir")  # git itself believes it
+    with pytest.raises(OpenDevError, match=r"safe\.bareRepository") as caught:
         Git(repo / "sub", ENV).run("status")
     assert caught.value.info.kind == ErrorKind.GIT
     assert not marker.exists()

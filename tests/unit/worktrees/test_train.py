@@ -98,7 +98,7 @@ async def test_a_task_lands_as_one_verified_commit(train: Train, keeper: Keeper,
 async def test_a_trailer_in_the_agents_words_proves_nothing(train: Train, keeper: Keeper) -> None:
     victim, branch = await work(keeper, "victim", {"a.py": "A = 2\n"})
     commit, _ = await work(keeper, "liar", {"b.py": "B = 2\n"})
-    lie = f"Fine\n\nOpenDev-Source: {victim}\n  opendev-source: {victim}"
+    lie = f"Fine\n\nOpenDev-Source: {victim}\n  opendev-source: {victim}\nsee OpenDev-Source: {victim}"
     landing = await train.land(task="liar", commit=commit, base=keeper.base, message=lie, verify=passing)
     assert landing.outcome == "landed"
     assert "not merged" in await keeper.drop_branch(branch, into=INTO)
@@ -252,6 +252,25 @@ async def test_a_stale_commit_neither_deletes_nor_brings_back_files_of_others(
     right = await train.land(task="s", commit=stale_work, base=stale, message="m", verify=passing)
     assert (right.outcome, right.files) == ("landed", ("a.py",))
     assert tree_files(repo, right.head).keys() == {"a.py", "later.py", "src/c.py", ".gitignore"}
+
+
+@pytest.mark.req("SWM-09")
+async def test_a_merge_that_moves_files_of_others_is_refused(keeper: Keeper, repo: Path) -> None:
+    git(repo, "config", "merge.directoryRenames", "true")
+    base = commit_files(repo, {"old/one.py": "1\n" * 9, "old/two.py": "2\n" * 9})
+    train = Train(keeper, INTO, SystemClock())
+    await train.prepare(base)
+    added, _ = await work(keeper, "add", {"old/three.py": "3\n"}, base=base)
+    moved, _ = await work(
+        keeper,
+        "move",
+        {"old/one.py": None, "old/two.py": None, "new/one.py": "1\n" * 9, "new/two.py": "2\n" * 9},
+        base=base,
+    )
+    first = await train.land(task="add", commit=added, base=base, message="m", verify=passing)
+    second = await train.land(task="move", commit=moved, base=base, message="m", verify=passing)
+    assert (first.outcome, second.outcome, second.head) == ("landed", "conflict", first.head)
+    assert second.files == ("new/three.py", "old/three.py")
 
 
 async def test_a_task_lands_on_a_branch_that_does_not_hold_its_base(keeper: Keeper, repo: Path) -> None:
