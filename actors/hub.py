@@ -114,7 +114,10 @@ class Hub:
             if not node.parent:
                 await self.cancel(node.agent, "the run is being stopped")
         await self._broker.close()
-        await self._sides.close()
+        try:
+            await self._sides.close()
+        except OpenDevError as error:
+            self.emit(Notice(level="error", text=error.info.sentence()))
         await self._reap({RUN_MARK: self._settings.run_id})
         await self._postroom.close()
         await self._events.close()
@@ -144,10 +147,7 @@ class Hub:
         subtree = self._tree.subtree(agent_id)
         self._tree, commands = supervision.step(self._tree, StopAsked(agent_id, reason))
         await self._carry_out(commands)
-        waits = [self._live[n.agent].done.wait() for n in subtree if n.agent in self._live]
-        if waits:
-            async with asyncio.timeout(DEAD_S):
-                await asyncio.gather(*waits)
+        await self._gone(tuple(n.agent for n in subtree))
 
     async def deliver(self, agent_id: str, text: str) -> bool:
         """Give a running agent a message for its next turn. False when it does not run or its inbox is full."""
@@ -214,9 +214,25 @@ class Hub:
             await self._carry_out((Stop(task.id, live.stopping or "its caller went away"),))
             raise
         finally:
-            await self._end(live)
+            report = await self._end(live)
+        return report
+
+    async def _end(self, live: Live) -> AgentReport:
+        """Give everything back: descendants, questions, permit, host, and the processes it left running; then tell."""
+        task = live.task
+        self._tree, commands = supervision.step(self._tree, Over(task.id))
+        await self._carry_out(commands)
+        await self._gone(tuple(c.agent for c in commands))
+        self._asks.abandon(task.id)
+        self._permits.end(task.id)
+        if live.host is not None and live.pool is not None:
+            if live.broken and live.host.agents == {task.id}:
+                await live.pool.discard(live.host)
+            live.pool.release(live.host, task.id)
+        if live.broken or not task.stream:  # the foreground agent's servers may be for its next turn
+            await self._reap({RUN_MARK: self._settings.run_id, AGENT_MARK: task.id})
+        self._postroom.forget(task.id)
         report = verdict(live, self._ports.clock)
-        error = report.error
         self.emit(
             AgentFinished(
                 agent=task.id,
@@ -224,42 +240,33 @@ class Hub:
                 status=report.status,
                 turns=report.turns,
                 usage=report.usage,
-                error=error,
+                error=report.error,
             )
         )
-        return report
-
-    async def _end(self, live: Live) -> None:
-        """Give everything back: descendants, questions, permit, host, and the processes it left running."""
-        task = live.task
-        self._tree, commands = supervision.step(self._tree, Over(task.id))
-        await self._carry_out(commands)
-        self._asks.abandon(task.id)
-        self._permits.end(task.id)
-        if live.host is not None and live.pool is not None:
-            if live.broken and live.host.agents == {task.id}:
-                await live.pool.discard(live.host)
-            live.pool.release(live.host, task.id)
-        if (
-            live.broken or not task.stream
-        ):  # what the foreground agent started on purpose may serve its next turn
-            await self._reap({RUN_MARK: self._settings.run_id, AGENT_MARK: task.id})
-        self._postroom.forget(task.id)
         del self._live[task.id]
         live.done.set()
+        return report
+
+    async def _gone(self, agents: tuple[str, ...]) -> None:
+        """Wait until these agents have given everything back."""
+        waits = [live.done.wait() for agent in agents if (live := self._live.get(agent)) is not None]
+        try:
+            async with asyncio.timeout(DEAD_S):
+                await asyncio.gather(*waits)
+        except TimeoutError:
+            left = ", ".join(agent for agent in agents if agent in self._live)
+            self.emit(Notice(level="error", text=f"These agents did not end within {DEAD_S:.0f} s: {left}."))
 
     async def _carry_out(self, commands: tuple[supervision.Command, ...]) -> None:
-        await asyncio.gather(*(self._flag(c) for c in commands if isinstance(c, Stop)))
+        stops = [c for c in commands if isinstance(c, Stop)]
+        await asyncio.gather(*(self._flag(stop) for stop in stops))
+        await asyncio.gather(*(self._stop_one(stop) for stop in stops))
         for command in commands:
-            match command:
-                case Stop():
-                    await self._stop_one(command)
-                case Bury(agent, reason):
-                    if (live := self._live.get(agent)) is not None:
-                        live.died = reason
-                        self._asks.abandon(agent)
-                        if live.call is not None:
-                            live.call.cancel()
+            if isinstance(command, Bury) and (live := self._live.get(command.agent)) is not None:
+                live.died = command.reason
+                self._asks.abandon(command.agent)
+                if live.call is not None:
+                    live.call.cancel()
 
     async def _stop_one(self, stop: Stop) -> None:
         """After the flag the call, then its processes; partial work stays where it is."""

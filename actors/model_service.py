@@ -1,6 +1,7 @@
 """The model service: the one owner of models, keys, rate gates and the ledger of a node. A plain async class, local or a Ray actor."""
 
 import asyncio
+import json
 import os
 import threading
 from collections import deque
@@ -16,7 +17,7 @@ from ..core.model import JsonObject
 from ..llm.budget import Estimate, Ledger, Reservation
 from ..llm.catalog import Catalog, ModelInfo
 from ..llm.convert import provider_of
-from ..llm.cost import prompt_tokens
+from ..llm.cost import ASSUMED, Price, prompt_tokens
 from ..llm.failures import Failure
 from ..llm.litellm_client import LiteLLMClient, Partial, close_clients, load_litellm
 from ..llm.recipes import MODEL as RECIPES
@@ -38,7 +39,7 @@ class ModelService:
 
     ``settings``: ``env`` (provider keys and base URLs), ``journal`` (path of the ledger's file or None), ``retry`` (fields of
     ``RetryPolicy``), ``record`` and ``replay`` (paths or None), ``prices`` ({model: {"input", "output", "cached"}} per million
-    tokens), ``models_dev`` (path of a local catalogue or None), ``preload`` (import litellm in the background now).
+    tokens), ``assumed_price`` ({"input", "output"}: of a model whose price nobody knows), ``models_dev`` (path of a local catalogue or None), ``preload`` (import litellm in the background now).
     """
 
     def __init__(self, settings: dict[str, Any], clock: Clock | None = None) -> None:
@@ -50,6 +51,9 @@ class ModelService:
             cast("dict[str, JsonObject]", settings.get("prices") or {}),
             Path(models_dev) if models_dev else None,
         )
+        assumed = settings.get("assumed_price")
+        self._assumed = Price(**assumed, assumed=True) if assumed else ASSUMED
+        self._unpriced: set[str] = set()  # models the user was told about
         self._ledger = Ledger(_log(settings.get("journal")))
         self._record = _log(settings.get("record"))
         replay = settings.get("replay")
@@ -129,8 +133,9 @@ class ModelService:
         if problem := client.check_key():
             return ModelFailed(error=problem, tries=0)
         info = await asyncio.to_thread(self._catalog.info, request.model)
-        reservation = await self._ledger.reserve(request.scopes, _estimate(request, info))
-        call = _Call(client, _limited(request, info, reservation), info, deltas)
+        price = info.price or self._assume(request.model)
+        reservation = await self._ledger.reserve(request.scopes, _estimate(request, info, price))
+        call = _Call(client, _limited(request, info, reservation), price, deltas)
         try:
             outcome, tries = await self._gate(request.model).run(call.attempt, self._notices.append)
         except BaseException:
@@ -141,6 +146,18 @@ class ModelService:
         if isinstance(outcome, Failure):
             return ModelFailed(error=outcome.error, usage=call.spent, tries=tries)
         return outcome.model_copy(update={"tries": tries})
+
+    def _assume(self, model: str) -> Price:
+        """The price that stands in where nobody knows it; said once for each model."""
+        price = self._assumed
+        if model not in self._unpriced:
+            self._unpriced.add(model)
+            row = json.dumps({model: {"input": price.input, "output": price.output}})
+            self._notices.append(
+                f"The price of {model} is unknown; ${price.input:g} (input) and ${price.output:g} (output) per million tokens "
+                f"are assumed. Set it: opendev config set prices '{row}'."
+            )
+        return price
 
     def _client(self, request: ModelRequest) -> LiteLLMClient:
         provider = provider_of(request.model)
@@ -166,11 +183,11 @@ class _Call:
     """The tries of one request, and what they used."""
 
     def __init__(
-        self, client: LiteLLMClient, request: ModelRequest, info: ModelInfo, deltas: "_Deltas | None"
+        self, client: LiteLLMClient, request: ModelRequest, price: Price, deltas: "_Deltas | None"
     ) -> None:
         self._client = client
         self._request = request
-        self._price = info.price
+        self._price = price
         self._deltas = deltas
         self._partial = Partial()
         self.spent = Usage()
@@ -249,17 +266,17 @@ def _log(path: str | None) -> JsonlLog | None:
     return JsonlLog(Path(path)) if path else None
 
 
-def _estimate(request: ModelRequest, info: ModelInfo) -> Estimate:
+def _estimate(request: ModelRequest, info: ModelInfo, price: Price) -> Estimate:
     limits = [limit for limit in (request.max_tokens, info.max_output) if limit]
     return Estimate(
-        prompt=prompt_tokens(request), output=min(limits) if request.max_tokens else _OUTPUT, price=info.price
+        prompt=prompt_tokens(request), output=min(limits) if request.max_tokens else _OUTPUT, price=price
     )
 
 
 def _limited(request: ModelRequest, info: ModelInfo, reservation: Reservation) -> ModelRequest:
     """The request with the output limit it may have: the model's own, and what its budgets still hold."""
     reserved = reservation.estimate.output
-    asked = _estimate(request, info).output
+    asked = _estimate(request, info, reservation.estimate.price).output
     if request.max_tokens == reserved or (request.max_tokens is None and reserved == asked):
         return request
     return request.model_copy(update={"max_tokens": reserved})

@@ -70,7 +70,7 @@ def verdict(live: Live, clock: Clock) -> AgentReport:
     """The report of a call that is over. A stop wins over "done": what was cancelled is never told as finished."""
     task, call = live.task, live.call
     known = live.early
-    if call is not None and not call.cancelled() and call.exception() is None:
+    if call is not None and call.done() and not call.cancelled() and call.exception() is None:
         known = call.result()
     error = _error(live)
     if error is None and known is not None:
@@ -111,7 +111,7 @@ def _error(live: Live) -> ErrorInfo | None:
     if live.died:
         text = f"The process of {name} died: {live.died}."
         return ErrorInfo(kind=ErrorKind.INFRA, message=text, hint="Start the task again.")
-    if call is None or call.cancelled():
+    if call is None or not call.done() or call.cancelled():
         return ErrorInfo(kind=ErrorKind.CANCELLED, message=f"{name} was cancelled.")
     error = call.exception()
     if error is None or isinstance(error, OpenDevError):

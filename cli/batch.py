@@ -114,11 +114,11 @@ async def _run(  # noqa: PLR0913 - the composition of one run
             emit=hub.emit,
             clock=project.clock,
             ledger=LedgerRef(hub.model),
+            counts=lambda: hub.counts,
         )
         run = SwarmRun(plan, ports, _settings(project, keeper, plan, base, options), past=past)
         with _stopping(run):
             report = await run.run()
-        report = report.model_copy(update={"agents": hub.counts})
     await drawing
     return report
 

@@ -14,12 +14,13 @@ from ..actors.hub import Hub
 from ..agents.specs import builtin_specs
 from ..core.agent import AgentReport, AgentStatus, AgentTask, Budget
 from ..core.approval import Mode
-from ..core.chat import Role
+from ..core.chat import Role, Usage
 from ..core.errors import ErrorInfo, ErrorKind, OpenDevError, exit_of
-from ..core.events import Event
+from ..core.events import Event, RunFinished, RunStarted
 from ..core.exits import Exit
 from ..core.ids import new_id
 from ..core.ops import Interrupt
+from ..swarm.report import visible
 from ..ui.headless import JsonLines
 from ..ui.terminal import PromptLines
 from .project import Project, open_project
@@ -55,28 +56,41 @@ class PromptOptions:
     replay: Path | None
 
 
+@dataclass(frozen=True)
+class _Done:
+    """How it ended; the report's usage and model calls are those of the whole tree of agents."""
+
+    report: AgentReport
+    code: Exit
+
+
 def run_prompt(working_dir: Path | None, overrides: Mapping[str, Any], options: PromptOptions) -> int:
     """Run it, print the result, and return the exit code. Errors before the start are printed in the chosen form too."""
     session = new_id(8)
+    stream = JsonLines(sys.stdout)
+    draw = stream if options.output == "stream-json" else PromptLines(sys.stderr)
     try:
         project = open_project(working_dir, overrides)
         _check(project, options)
-        report = asyncio.run(_run(project, session, options))
+        done = asyncio.run(_run(project, session, options, draw))
     except OpenDevError as error:
-        if options.output == "text":
-            raise
-        report = AgentReport(id=session, agent=options.agent, status=AgentStatus.FAILED, error=error.info)
-        code = exit_of(error.info.kind)
-    else:
-        code = _exit(report)
-    if options.output == "text":
-        if report.text:
-            sys.stdout.write(report.text.rstrip() + "\n")
-        if report.error:
-            sys.stderr.write(f"opendev: {report.error.sentence()}\n")
-    else:
-        sys.stdout.write(json.dumps(_result(session, report, code, options.output)) + "\n")
-    return int(code)
+        done = _Done(_unstarted(session, options, AgentStatus.FAILED, error.info), exit_of(error.info.kind))
+    except asyncio.CancelledError:
+        info = ErrorInfo(kind=ErrorKind.CANCELLED, message="Interrupted before the agent started.")
+        done = _Done(_unstarted(session, options, AgentStatus.CANCELLED, info), Exit.INTERRUPTED)
+    if options.output == "stream-json":
+        stream.result(session, _result(session, done))
+    elif options.output == "json":
+        sys.stdout.write(json.dumps(_result(session, done)) + "\n")
+    elif done.report.text:
+        sys.stdout.write(visible(done.report.text.rstrip()) + "\n")
+    if done.report.error:
+        sys.stderr.write(f"opendev: {visible(done.report.error.sentence())}\n")
+    return int(done.code)
+
+
+def _unstarted(session: str, options: PromptOptions, status: AgentStatus, error: ErrorInfo) -> AgentReport:
+    return AgentReport(id=session, agent=options.agent, status=status, error=error)
 
 
 def _exit(report: AgentReport) -> Exit:
@@ -107,19 +121,37 @@ def _check(project: Project, options: PromptOptions) -> None:
         )
 
 
-async def _run(project: Project, session: str, options: PromptOptions) -> AgentReport:
-    desk = await asyncio.to_thread(keeper_if_repository, project)
-    async with open_hub(
-        project, session, options.runtime, desk=desk, record=options.record, replay=options.replay
-    ) as hub:
-        scope = f"run:{session}"
-        await hub.model.ask("open_scope", scope, options.max_cost_usd, None)
-        drawing = asyncio.create_task(_draw(hub, _drawer(options.output)))
-        with _interruptible(hub):
+async def _run(
+    project: Project, session: str, options: PromptOptions, draw: Callable[[Event], None]
+) -> _Done:
+    with _interruptible() as stop:
+        desk = await asyncio.to_thread(keeper_if_repository, project)
+        async with open_hub(
+            project, session, options.runtime, desk=desk, record=options.record, replay=options.replay
+        ) as hub:
+            drawing = asyncio.create_task(_draw(hub, draw))
+            await asyncio.sleep(
+                0
+            )  # it subscribes now: what was told before the end is drawn, however short the run
+            scope = f"run:{session}"
+            await hub.model.ask("open_scope", scope, options.max_cost_usd, None)
+            hub.emit(RunStarted(what="prompt", detail={"prompt": options.prompt, "root": str(project.path)}))
+            stop.hub = hub
             report = await hub.run_agent(_task(project, session, options, scope))
-        await asyncio.sleep(0)
-    await drawing
-    return report
+            usage, calls = await _spent(hub, replayed=options.replay is not None)
+            code = _exit(report)
+            hub.emit(RunFinished(status=report.status, exit_code=code))
+        await drawing
+    return _Done(report.model_copy(update={"usage": usage, "model_calls": calls}), code)
+
+
+async def _spent(hub: Hub, *, replayed: bool) -> tuple[Usage, int]:
+    """What the whole tree of agents used, by the ledger: it also holds calls that were cut off. A replay spends nothing there."""
+    try:
+        totals = await hub.model.ask("totals")
+    except OpenDevError:
+        return hub.total  # the model service died; this is what its answers told
+    return hub.total if replayed else (Usage.model_validate(totals["usage"]), int(totals["calls"]))
 
 
 def _task(project: Project, session: str, options: PromptOptions, scope: str) -> AgentTask:
@@ -140,45 +172,48 @@ def _task(project: Project, session: str, options: PromptOptions, scope: str) ->
     )
 
 
-def _drawer(output: str) -> Callable[[Event], None]:
-    if output == "stream-json":
-        return JsonLines(sys.stdout)
-    return PromptLines(sys.stderr)
-
-
 async def _draw(hub: Hub, draw: Callable[[Event], None]) -> None:
     async for event in hub.subscribe():
         draw(event)
 
 
+class _Stop:
+    """What a signal does: before the agent runs it ends the command, while it runs it stops all agents, later nothing."""
+
+    def __init__(self) -> None:
+        self.hub: Hub | None = None
+        self._command = asyncio.current_task()
+        self._stopping: set[asyncio.Task[None]] = set()
+
+    def __call__(self) -> None:
+        if self.hub is None and self._command is not None:
+            self._command.cancel()
+        elif self.hub is not None and self.hub.living:
+            self._stopping.add(asyncio.ensure_future(self.hub.submit(Interrupt())))
+
+
 @contextlib.contextmanager
-def _interruptible(hub: Hub) -> Generator[None]:
+def _interruptible() -> Generator[_Stop]:
     """Ctrl-C, SIGTERM and SIGHUP stop every agent and wait until it is dead; they are put back afterwards."""
     loop = asyncio.get_running_loop()
-    tasks: set[asyncio.Task[None]] = set()
-
-    def interrupt() -> None:
-        tasks.add(asyncio.ensure_future(hub.submit(Interrupt())))
-
+    stop = _Stop()
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     for number in numbers:
-        loop.add_signal_handler(number, interrupt)
+        loop.add_signal_handler(number, stop)
     try:
-        yield
+        yield stop
     finally:
         for number in numbers:
             loop.remove_signal_handler(number)
 
 
-def _result(session: str, report: AgentReport, code: Exit, output: str) -> dict[str, Any]:
-    error: ErrorInfo | None = report.error
-    head = {"kind": "report"} if output == "stream-json" else {}
+def _result(session: str, done: _Done) -> dict[str, Any]:
+    report = done.report
     return {
         "schema": 1,
-        **head,
         "session_id": session,
         "status": report.status.value,
-        "exit_code": int(code),
+        "exit_code": int(done.code),
         "text": report.text,
         "turns": report.turns,
         "tool_calls": report.tool_calls,
@@ -187,5 +222,5 @@ def _result(session: str, report: AgentReport, code: Exit, output: str) -> dict[
         "cost_usd": report.usage.cost_usd,
         "wall_s": report.wall_s,
         "files_changed": list(report.files_changed),
-        "error": error.model_dump(mode="json") if error else None,
+        "error": report.error.model_dump(mode="json") if report.error else None,
     }

@@ -9,7 +9,7 @@ from .chat import Question, Usage
 from .errors import ErrorInfo
 from .lease import Lease
 from .model import JsonObject, Persisted
-from .ticket import RunReport, TaskStatus, VerifyOutcome
+from .ticket import TaskStatus, VerifyOutcome
 
 
 class _Event(Persisted):
@@ -214,13 +214,6 @@ class RunFinished(_Event):
     exit_code: int
 
 
-class Report(_Event):
-    """The last line of ``stream-json``: the report itself, its fields beside the event's."""
-
-    kind: Literal["report"] = "report"
-    report: RunReport
-
-
 Event = Annotated[
     RunStarted
     | AgentStarted
@@ -243,8 +236,7 @@ Event = Annotated[
     | Merged
     | Cost
     | Notice
-    | RunFinished
-    | Report,
+    | RunFinished,
     Field(discriminator="kind"),
 ]
 EVENT: TypeAdapter[Event] = TypeAdapter(Event)

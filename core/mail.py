@@ -9,7 +9,6 @@ from .approval import ApprovalAnswer, ApprovalRequest
 from .chat import Message, ModelFailed, ModelReply, ModelRequest, Question, Usage
 from .errors import ErrorInfo
 from .events import Event
-from .lease import Lease
 from .model import Frozen, Persisted
 
 
@@ -62,15 +61,6 @@ class PeerMessage(Frozen):
 
     kind: Literal["peer_message"] = "peer_message"
     text: str
-
-
-class BoardPost(Frozen):
-    """A note on the shared board, with globs it concerns."""
-
-    kind: Literal["board_post"] = "board_post"
-    topic: str
-    text: str
-    globs: tuple[str, ...] = ()
 
 
 class Result(Frozen):
@@ -127,21 +117,6 @@ class Summary(Frozen):
     text: str
 
 
-class LeaseRequest(Frozen):
-    """An agent's host asks for a working folder."""
-
-    kind: Literal["lease_request"] = "lease_request"
-    write: bool
-    task: str
-
-
-class LeaseGrant(Frozen):
-    """The working folder."""
-
-    kind: Literal["lease_grant"] = "lease_grant"
-    lease: Lease
-
-
 class Down(Frozen):
     """A process died. ``name`` is the actor's, ``agents`` those that lived in it."""
 
@@ -172,7 +147,6 @@ Body = Annotated[
     | AskUser
     | Answer
     | PeerMessage
-    | BoardPost
     | Result
     | Cancel
     | CostReport
@@ -180,8 +154,6 @@ Body = Annotated[
     | ModelAnswer
     | Compact
     | Summary
-    | LeaseRequest
-    | LeaseGrant
     | Down
     | Ok
     | Failed,

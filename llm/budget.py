@@ -27,11 +27,11 @@ class Journal(Protocol):
 
 
 class Estimate(Frozen):
-    """What a call may use: prompt tokens, output tokens at most, and their price (None: unknown)."""
+    """What a call may use: prompt tokens, output tokens at most, and their price."""
 
     prompt: int
     output: int
-    price: Price | None = None
+    price: Price
 
     @property
     def tokens(self) -> int:
@@ -40,9 +40,7 @@ class Estimate(Frozen):
 
     @property
     def cost_usd(self) -> float:
-        """US dollars at most, without any cache; 0 when the price is unknown."""
-        if self.price is None:
-            return 0.0
+        """US dollars at most, without any cache."""
         dearest = max(self.price.input, self.price.written or 0.0)
         return (self.prompt * dearest + self.output * self.price.output) / 1_000_000
 
@@ -85,14 +83,14 @@ class _Account:
 
     def fits(self, estimate: Estimate, *, committed: bool) -> bool:
         tokens, cost = self.room(committed=committed)
-        # An unpriced or free call still needs a budget that is not yet overdrawn.
+        # A free call still needs a budget that is not yet overdrawn.
         return estimate.tokens <= tokens and estimate.cost_usd <= cost
 
     def shrink(self, estimate: Estimate) -> Estimate:
         """The estimate with its output cut to what is left."""
         tokens, cost = self.room(committed=True)
         output = min(float(estimate.output), tokens - estimate.prompt)
-        if estimate.price is not None and estimate.price.output > 0:
+        if estimate.price.output > 0:
             left = cost - estimate.model_copy(update={"output": 0}).cost_usd
             output = min(output, left / estimate.price.output * 1_000_000)
         return estimate.model_copy(update={"output": max(0, int(output))})
@@ -125,18 +123,16 @@ class Ledger:
         )
 
     async def reserve(self, scopes: tuple[str, ...], estimate: Estimate) -> Reservation:
-        """Set room aside in every scope. Raises ``OpenDevError``: budget when a cap is spent, config for a dollar cap without a price."""
+        """Set room aside in every scope. Raises ``OpenDevError`` (budget) when a cap is spent."""
         names = (self.ALL, *dict.fromkeys(s for s in scopes if s != self.ALL))
         accounts = {name: self._accounts.setdefault(name, _Account()) for name in names}
         while not all(account.fits(estimate, committed=True) for account in accounts.values()):
-            self._check_price(accounts, estimate)
             if any(a.open and not a.fits(estimate, committed=True) for a in accounts.values()):
                 self._refuse_if_spent(accounts, estimate, committed=False)
                 await self._freed.wait()
                 continue
             estimate = self._shrunk(accounts, estimate)
             break
-        self._check_price(accounts, estimate)
         # No await between the check and this: the loop's single thread makes both one step.
         reservation = Reservation(id=new_id(), scopes=names, estimate=estimate)
         for account in accounts.values():
@@ -188,15 +184,6 @@ class Ledger:
         """Let the calls that wait for room look again."""
         self._freed.set()
         self._freed = asyncio.Event()
-
-    def _check_price(self, accounts: dict[str, _Account], estimate: Estimate) -> None:
-        capped = next((name for name, a in accounts.items() if a.max_cost_usd is not None), None)
-        if estimate.price is None and capped is not None:
-            raise OpenDevError(
-                ErrorKind.CONFIG,
-                f"The budget of {capped} is in US dollars, but the price of the model is unknown.",
-                "Give the price in the settings under [prices], or cap tokens instead.",
-            )
 
     def _shrunk(self, accounts: dict[str, _Account], estimate: Estimate) -> Estimate:
         self._refuse_if_spent(accounts, estimate, committed=True)

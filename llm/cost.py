@@ -9,12 +9,16 @@ CHARS_PER_TOKEN = 4  # the usual rule of thumb; only where nothing is reported
 
 
 class Price(Frozen):
-    """US dollars per million tokens. ``cached`` is for tokens read from the provider's cache, ``written`` for those put in."""
+    """US dollars per million tokens. ``cached`` is for tokens read from the provider's cache, ``written`` for those put in.
+
+    ``assumed``: nobody knows the price, and this one stands in, so that caps in dollars hold for every model.
+    """
 
     input: float = Field(ge=0)
     output: float = Field(ge=0)
     cached: float | None = Field(default=None, ge=0)
     written: float | None = Field(default=None, ge=0)
+    assumed: bool = False
 
     def of(self, counts: "Counts") -> float:
         """US dollars of ``counts``."""
@@ -23,6 +27,9 @@ class Price(Frozen):
         written = self.input if self.written is None else self.written
         total = plain * self.input + counts.cached * cached + counts.written * written
         return (total + counts.output * self.output) / 1_000_000
+
+
+ASSUMED = Price(input=3.0, output=15.0, assumed=True)  # where the settings say nothing else
 
 
 class Counts(Frozen):
@@ -34,14 +41,14 @@ class Counts(Frozen):
     written: int = 0
     estimated: bool = False
 
-    def usage(self, price: Price | None) -> Usage:
-        """As ``Usage``; without a price the cost is 0 and the usage counts as estimated."""
+    def usage(self, price: Price) -> Usage:
+        """As ``Usage``; with an assumed price it counts as estimated."""
         return Usage(
             input=self.input,
             output=self.output,
             cached=self.cached,
-            cost_usd=price.of(self) if price else 0.0,
-            estimated=self.estimated or price is None,
+            cost_usd=price.of(self),
+            estimated=self.estimated or price.assumed,
         )
 
 

@@ -91,7 +91,7 @@ class LiteLLMClient:
     async def attempt(
         self,
         request: ModelRequest,
-        price: Price | None,
+        price: Price,
         partial: Partial,
         on_delta: Callable[[str], None] | None,
     ) -> ModelReply | Failure:

@@ -24,15 +24,13 @@ class JsonLines:
         self._write(event.to_json())
 
     def report(self, found: RunReport) -> None:
-        """Write the report: the fields of an event, with the report's own beside them."""
-        head: JsonObject = {
-            "schema": 1,
-            "seq": self._seq + 1,
-            "at": self._at,
-            "run": found.run_id,
-            "agent": "",
-        }
-        self._write(json.dumps(head | {"kind": "report"} | found.model_dump(mode="json", by_alias=True)))
+        """Write the report of a batch as the last line."""
+        self.result(found.run_id, found.model_dump(mode="json", by_alias=True))
+
+    def result(self, run: str, fields: JsonObject) -> None:
+        """Write a report: the fields of an event, with the report's own beside them."""
+        head: JsonObject = {"schema": 1, "seq": self._seq + 1, "at": self._at, "run": run, "agent": ""}
+        self._write(json.dumps(head | {"kind": "report"} | fields))
 
     def _write(self, line: str) -> None:
         if self._gone:

@@ -14,7 +14,6 @@ from ..core.events import (
     Notice,
     QuestionAnswered,
     QuestionAsked,
-    Report,
     RunFinished,
     RunStarted,
     TaskChanged,
@@ -22,7 +21,7 @@ from ..core.events import (
     ToolStarted,
     Verified,
 )
-from ..swarm.report import summary, visible
+from ..swarm.report import visible
 
 LINE_CHARS = 200
 SILENT = frozenset({"text_delta", "tool_output", "lease_granted", "cost"})  # kinds that never have a line
@@ -116,7 +115,5 @@ def _run(event: Event) -> str | None:
             return f"Run {event.run}: {event.what}"
         case RunFinished():
             return f"Run {event.run} {event.status} (exit {event.exit_code})"
-        case Report():
-            return summary(event.report)
         case _:
             return None

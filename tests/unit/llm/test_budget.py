@@ -7,7 +7,7 @@ import pytest
 from opendev.core.chat import Usage
 from opendev.core.errors import ErrorKind, OpenDevError
 from opendev.llm.budget import Estimate, Ledger
-from opendev.llm.cost import Price
+from opendev.llm.cost import ASSUMED, Price
 from opendev.store.atomic import JsonlLog
 
 PRICE = Price(input=10, output=100)
@@ -54,16 +54,14 @@ async def test_near_the_cap_the_output_is_cut_to_what_is_left() -> None:
         await ledger.reserve(("run:r",), CALL)
 
 
-async def test_a_dollar_cap_without_a_price_is_refused_and_a_token_cap_holds() -> None:
+async def test_an_assumed_price_holds_a_dollar_cap_and_a_free_call_a_token_cap() -> None:
     ledger = Ledger()
-    free = Estimate(prompt=100, output=900)
-    await ledger.open_scope("run:r", 1.0, None)
-    with pytest.raises(OpenDevError, match="price of the model is unknown") as caught:
-        await ledger.reserve(("run:r",), free)
-    assert caught.value.info.kind is ErrorKind.CONFIG
+    await ledger.open_scope("run:r", 0.01, None)
+    guessed = await ledger.reserve(("run:r",), Estimate(prompt=100, output=900, price=ASSUMED))
+    assert guessed.estimate.output == 646  # $0.01 less $0.0003 for the prompt, at $15 a million
     await ledger.open_scope("run:t", None, 200)
     with pytest.raises(OpenDevError, match="token budget"):
-        await ledger.reserve(("run:t",), free)
+        await ledger.reserve(("run:t",), Estimate(prompt=100, output=900, price=Price(input=0, output=0)))
 
 
 async def test_calls_at_once_wait_for_room_instead_of_failing() -> None:

@@ -80,5 +80,4 @@ def test_cost_is_counts_times_prices() -> None:
     usage = counts.usage(price)
     assert usage.cost_usd == pytest.approx((100 * 3 + 600 * 0.3 + 300 * 3.75 + 100 * 15) / 1e6)
     assert not usage.estimated
-    assert counts.usage(None).cost_usd == 0
-    assert counts.usage(None).estimated
+    assert counts.usage(Price(input=3, output=15, assumed=True)).estimated

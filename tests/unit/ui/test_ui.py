@@ -74,10 +74,6 @@ SAMPLES: dict[str, tuple[ev.Event, str | None]] = {
     "cost": (ev.Cost(total=Usage(cost_usd=0.5), calls=3), None),
     "notice": (ev.Notice(level="warning", text="hm"), "warning: hm"),
     "run_finished": (ev.RunFinished(run="r1", status="failed", exit_code=1), "Run r1 failed (exit 1)"),
-    "report": (
-        ev.Report(report=REPORT),
-        "Run r1 partial (exit 3): 1 of 2 merged into swarm/x at hhhhhhhhhhhh, 0.0 s, $0.0000, 0 model calls",
-    ),
 }  # fmt: skip
 
 
