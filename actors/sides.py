@@ -17,6 +17,7 @@ from ..core.mail import Compact, Down, Summary
 from ..core.model import Frozen
 from ..core.ports import LeaseDesk, Ref, Runtime
 from .local_runtime import DirectRef, LocalRuntime
+from .notices import NoticeRelay
 from .pool import HostPool, PoolPlan
 from .postroom import Postroom
 
@@ -90,6 +91,7 @@ class Sides:
         self._starting: asyncio.Task[Side] | None = None
         self._failed = ""
         self._model: Ref | None = None
+        self._notices: NoticeRelay | None = None
         self.pids_seen: set[int] = set()
 
     @property
@@ -157,6 +159,8 @@ class Sides:
                 await side.pool.close()
                 if side.drain is not None:
                     side.drain.cancel()
+        if self._notices is not None:
+            await self._notices.close()
         if self._model is not None:
             await _quietly(self._model, "close")
         if self._runtime is not None:
@@ -217,7 +221,9 @@ class Sides:
         await side.pool.close()
 
     async def _spawn_model(self, runtime: Runtime) -> Ref:
-        return await runtime.spawn(self._settings.model_service, self._ports.model, name="model")
+        model = await runtime.spawn(self._settings.model_service, self._ports.model, name="model")
+        self._notices = NoticeRelay(model, self._emit)
+        return model
 
     async def _spawn_compactor(self, side: Side) -> Ref:
         settings = {"run_id": self._settings.run_id}

@@ -7,10 +7,10 @@ import typer
 
 from ..core.chat import Role
 from ..core.errors import OpenDevError
-from ..llm.catalog import Catalog
 from ..llm.recipes import MODEL as RECIPES
 from ..llm.roles import model_for
 from .project import open_project
+from .wiring import open_catalog
 
 app = typer.Typer(help="Models and roles. Example: opendev models list", no_args_is_help=True)
 
@@ -19,7 +19,7 @@ app = typer.Typer(help="Models and roles. Example: opendev models list", no_args
 def list_models(context: typer.Context) -> None:
     """Say which model each role uses. Example: OPENDEV_MODEL=openai/gpt-5 opendev models list"""
     project = open_project(context.obj)
-    catalog = _catalog(context)
+    catalog = open_catalog(project)
     for role in Role:
         try:
             found = model_for(role, project.config.models(), catalog.has_vision)
@@ -34,9 +34,4 @@ def list_models(context: typer.Context) -> None:
 @app.command()
 def show(context: typer.Context, model: Annotated[str, typer.Argument(help="provider/NAME")]) -> None:
     """Print what is known of a model: window, prices, abilities. Example: opendev models show openai/gpt-5"""
-    typer.echo(json.dumps(_catalog(context).info(model).model_dump(mode="json"), indent=2))
-
-
-def _catalog(context: typer.Context) -> Catalog:
-    project = open_project(context.obj)
-    return Catalog({name: price.model_dump(mode="json") for name, price in project.config.prices.items()})
+    typer.echo(json.dumps(open_catalog(open_project(context.obj)).info(model).model_dump(mode="json"), indent=2))

@@ -20,6 +20,7 @@ from ..worktrees.keeper import Keeper
 from .project import Project
 
 RuntimeKind = Literal["auto", "ray", "local"]
+MODELS_DEV = "OPENDEV_MODELS_DEV_PATH"  # a local file in the format of models.dev (MOD-06)
 
 
 @asynccontextmanager
@@ -69,7 +70,7 @@ async def open_hub(
 def agent_settings(project: Project) -> AgentSettings:
     """What every agent is built from."""
     config = project.config
-    catalog = _catalog(config)
+    catalog = open_catalog(project)
     windows = {
         model: catalog.window(model, config.context.fallback_window) for model in config.models().values()
     }
@@ -109,9 +110,13 @@ def model_settings(project: Project, run_id: str, record: Path | None, replay: P
         "journal": str(project.layout.run(run_id) / "ledger.jsonl"),
         "retry": config.retry.model_dump(mode="json"),
         "prices": {name: price.model_dump(mode="json") for name, price in config.prices.items()},
+        "assumed_price": {
+            "input": config.cost.assumed_input_usd,
+            "output": config.cost.assumed_output_usd,
+        },
         "record": str(record.absolute()) if record else None,
         "replay": str(replay.absolute()) if replay else None,
-        "models_dev": project.environment.get("OPENDEV_MODELS_DEV_PATH") or None,
+        "models_dev": project.environment.get(MODELS_DEV) or None,
         "preload": bool(config.models()),
     }
 
@@ -135,8 +140,11 @@ def keeper_if_repository(project: Project) -> Keeper | None:
         return None
 
 
-def _catalog(config: AppConfig) -> Catalog:
-    return Catalog({name: price.model_dump(mode="json") for name, price in config.prices.items()})
+def open_catalog(project: Project) -> Catalog:
+    """What is known of models: the settings' prices, ours, the user's models.dev file, litellm's table."""
+    prices = {name: price.model_dump(mode="json") for name, price in project.config.prices.items()}
+    path = project.environment.get(MODELS_DEV)
+    return Catalog(prices, Path(path) if path else None)
 
 
 def _ray_maker(config: AppConfig, run_id: str) -> Callable[[Callable[[Path], None]], Runtime]:

@@ -59,6 +59,13 @@ class Retry(Frozen):
     breaker_after: int = Field(ge=1)
 
 
+class Cost(Frozen):
+    """US dollars per million tokens, of a model that neither a catalogue nor ``prices`` knows."""
+
+    assumed_input_usd: float = Field(ge=0)
+    assumed_output_usd: float = Field(ge=0)
+
+
 class Swarm(Frozen):
     """Defaults of batch runs; MB, seconds."""
 
@@ -100,6 +107,7 @@ class AppConfig(Frozen):
     edit: Edit
     context: Context
     retry: Retry
+    cost: Cost
     swarm: Swarm
     runtime: RuntimeSettings
     prices: dict[str, Price] = {}  # of models no catalogue knows

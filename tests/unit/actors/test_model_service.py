@@ -114,14 +114,34 @@ async def test_a_budget_stops_with_less_than_one_call_too_much(services: MakeSer
         assert isinstance(await service.complete(make_request(scopes=("task:b",))), ModelReply)
 
 
-async def test_a_dollar_budget_needs_a_price(services: MakeService) -> None:
-    with ModelServer([text("ok")], repeat=True) as server:
-        service = services(server)
-        await service.open_scope("task:a", 1.0, None)
-        answer = await service.complete(make_request("openai/unpriced", scopes=("task:a",)))
-        assert isinstance(answer, ModelFailed)
-        assert answer.error.kind is ErrorKind.CONFIG
-        assert server.seen == []
+@pytest.mark.parametrize("model", ["openai/unpriced", "anthropic/unpriced"])
+async def test_an_unpriced_model_is_charged_an_assumed_price_and_says_so_once(
+    services: MakeService, model: str
+) -> None:
+    with ModelServer([text("ok", usage=Billed(1000, 100))], repeat=True) as server:
+        service = services(server, assumed_price={"input": 20.0, "output": 200.0})
+        await service.open_scope("task:a", 0.1, None)  # one call costs $0.04
+        answers = [
+            await service.complete(make_request(model, scopes=("task:a",), max_tokens=300)) for _ in range(4)
+        ]
+        paid = [answer for answer in answers if isinstance(answer, ModelReply)]
+        assert [(a.usage.cost_usd, a.usage.estimated) for a in paid] == [(pytest.approx(0.04), True)] * 2
+        failed = [answer for answer in answers if isinstance(answer, ModelFailed)]
+        assert {answer.error.kind for answer in failed} == {ErrorKind.BUDGET}
+        assert len(server.seen) == 2
+        (notice,) = await service.take_notices()
+        assert model in notice
+        assert "$20 (input) and $200 (output)" in notice
+        assert "opendev config set prices" in notice
+        assert await service.complete(make_request(model))
+        assert await service.take_notices() == ()
+
+
+async def test_without_a_setting_three_and_fifteen_dollars_are_assumed(services: MakeService) -> None:
+    with ModelServer([text("ok", usage=Billed(1000, 100))]) as server:
+        answer = await services(server).complete(make_request("openai/unpriced"))
+    assert isinstance(answer, ModelReply)
+    assert answer.usage == Usage(input=1000, output=100, cost_usd=pytest.approx(0.0045), estimated=True)
 
 
 async def test_one_limiter_for_all_agents(services: MakeService) -> None:
