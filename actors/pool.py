@@ -107,7 +107,8 @@ class HostPool:
         self._count += 1
         ref: Ref | None = None
         try:
-            ref = await self._runtime.spawn(self._plan.worker, *self._plan.args, name=f"host-{self._count}")
+            name = f"{self._runtime.kind}-host-{self._count}"  # told apart: in auto mode there are two pools
+            ref = await self._runtime.spawn(self._plan.worker, *self._plan.args, name=name)
             pid = int((await ref.ask("ping"))["pid"])
         except BaseException:
             if ref is not None:

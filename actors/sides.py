@@ -199,7 +199,7 @@ class Sides:
         mailbox = await runtime.spawn("opendev.actors.main:Mailbox", name="main")
         model = None
         if self._settings.runtime == "ray":
-            model = self._model = await self._spawn_model(runtime)
+            model = self._model = self._model or await self._spawn_model(runtime)
         cap = max(2 * self._settings.cores, self._settings.max_concurrent)
         plan = PoolPlan(
             self._settings.worker,
@@ -219,6 +219,8 @@ class Sides:
             self._ray = None
         self._emit(Notice(level="error", text=f"The main actor died ({down.reason}); its agents are ended."))
         await side.pool.close()
+        if side.compactor is not None:
+            await side.runtime.kill(side.compactor)
 
     async def _spawn_model(self, runtime: Runtime) -> Ref:
         model = await runtime.spawn(self._settings.model_service, self._ports.model, name="model")

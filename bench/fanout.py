@@ -56,7 +56,9 @@ class Load:
 
 def main() -> int:
     """Measure, print the table, write the JSON; 1 when an agent failed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--agents", type=int, default=8)
     parser.add_argument("--turns", type=int, default=10)
     parser.add_argument("--latency", type=float, default=0.3)
@@ -98,7 +100,9 @@ def _scene(load: Load) -> Iterator[dict[str, str]]:
         for number in range(4):
             path = project / "src" / f"part{number}.py"
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text("".join(f"def job_{number}_{n}(x: int) -> int:\n    return x + {n}\n" for n in range(40)))
+            path.write_text(
+                "".join(f"def job_{number}_{n}(x: int) -> int:\n    return x + {n}\n" for n in range(40))
+            )
         script = work / "script.json"
         script.write_text(json.dumps({"replies": _replies(load.turns), "sessions": _sessions(load)}))
         argv = [sys.executable, str(SERVER), "--script", str(script), "--latency", str(load.latency)]
@@ -158,7 +162,13 @@ async def _part(load: Load, *, cold: bool) -> dict[str, Any]:
         up = time.monotonic() - began
         if cold:
             wall, reports = await _together(hub, _tasks(load, run, "[[warm-{}]]", load.agents))
-            return {"hub_up_s": up, "agents_wall_s": wall, "all_s": time.monotonic() - began, **meter.total(), **_ran(reports)}
+            return {
+                "hub_up_s": up,
+                "agents_wall_s": wall,
+                "all_s": time.monotonic() - began,
+                **meter.total(),
+                **_ran(reports),
+            }
         await _together(hub, _tasks(load, run, "[[warm-{}]]", load.agents))
         await asyncio.sleep(3.0)  # the pool refills, the machine calms down
         idle = meter.memory()

@@ -34,4 +34,6 @@ def list_models(context: typer.Context) -> None:
 @app.command()
 def show(context: typer.Context, model: Annotated[str, typer.Argument(help="provider/NAME")]) -> None:
     """Print what is known of a model: window, prices, abilities. Example: opendev models show openai/gpt-5"""
-    typer.echo(json.dumps(open_catalog(open_project(context.obj)).info(model).model_dump(mode="json"), indent=2))
+    typer.echo(
+        json.dumps(open_catalog(open_project(context.obj)).info(model).model_dump(mode="json"), indent=2)
+    )

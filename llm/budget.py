@@ -208,11 +208,20 @@ class Ledger:
             rows, self._unwritten = self._unwritten, []
             if not rows or self._journal is None:
                 return
-            try:
-                await asyncio.to_thread(self._journal.append, "\n".join(rows))
-            except OpenDevError:
+            writing = asyncio.create_task(asyncio.to_thread(self._journal.append, "\n".join(rows)))
+            cancelled = False
+            while (
+                not writing.done()
+            ):  # a write that was begun is ended under the lock, whoever goes away meanwhile
+                try:
+                    await asyncio.wait({writing})
+                except asyncio.CancelledError:
+                    cancelled = True
+            if isinstance(writing.exception(), OpenDevError):
                 self._unwritten = [*rows, *self._unwritten][-_KEPT_ROWS:]
-                raise
+            if cancelled:
+                raise asyncio.CancelledError
+            writing.result()
 
     async def _note(self, row: JsonObject) -> None:
         """Write a row durably. A caller that is cancelled here leaves its row to the next flush."""

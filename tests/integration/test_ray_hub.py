@@ -59,6 +59,8 @@ async def test_a_lost_main_actor_ends_its_agents_as_infra(ray_session: RayRuntim
         assert isinstance(mailbox, RayRef)
         os.kill(mailbox.pid, signal.SIGKILL)
         assert (await asyncio.wait_for(run, 10)).status is AgentStatus.INFRA
+        again = await hub.run_agent(task_of("r", tmp_path, ["model", "still here"]))
+        assert again.text == "heard: still here"  # a new main actor, the same model service
 
 
 @pytest.mark.req("ACT-02")
