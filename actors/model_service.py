@@ -5,7 +5,7 @@ import json
 import os
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -19,7 +19,7 @@ from ..llm.catalog import Catalog, ModelInfo
 from ..llm.convert import provider_of
 from ..llm.cost import ASSUMED, Price, prompt_tokens
 from ..llm.failures import Failure
-from ..llm.litellm_client import LiteLLMClient, Partial, close_clients, load_litellm
+from ..llm.litellm_client import LiteLLMClient, Partial, close_clients
 from ..llm.recipes import MODEL as RECIPES
 from ..llm.recipes import RecipeModel
 from ..llm.replay import Replay, recorded_line
@@ -39,7 +39,8 @@ class ModelService:
 
     ``settings``: ``env`` (provider keys and base URLs), ``journal`` (path of the ledger's file or None), ``retry`` (fields of
     ``RetryPolicy``), ``record`` and ``replay`` (paths or None), ``prices`` ({model: {"input", "output", "cached"}} per million
-    tokens), ``assumed_price`` ({"input", "output"}: of a model whose price nobody knows), ``models_dev`` (path of a local catalogue or None), ``preload`` (import litellm in the background now).
+    tokens), ``assumed_price`` ({"input", "output"}: of a model whose price nobody knows), ``models_dev`` (path of a local catalogue or None), ``preload`` (models whose
+    library is to be imported in the background now).
     """
 
     def __init__(self, settings: dict[str, Any], clock: Clock | None = None) -> None:
@@ -62,8 +63,11 @@ class ModelService:
         self._slots: dict[tuple[Role, str], LiteLLMClient] = {}  # filled on first use (MOD-03)
         self._gates: dict[str, RateGate] = {}
         self._notices: deque[str] = deque(maxlen=_NOTICES)
-        if settings.get("preload") and self._replay is None:
-            threading.Thread(target=load_litellm, name="preload-litellm", daemon=True).start()
+        preload = cast("list[str]", settings.get("preload") or [])
+        if preload and self._replay is None:
+            threading.Thread(
+                target=self._preload, args=(preload,), name="preload-models", daemon=True
+            ).start()
 
     async def ping(self) -> dict[str, Any]:
         """The process id, and the role slots in use as ``role:provider``."""
@@ -110,6 +114,8 @@ class ModelService:
         try:
             await self._ledger.flush()
         finally:
+            for client in self._slots.values():
+                await client.close()
             await close_clients()
 
     async def _answer(self, request: ModelRequest, deltas: "_Deltas | None") -> Answer:
@@ -169,10 +175,18 @@ class ModelService:
             )
         slot = (request.role, provider)
         if slot not in self._slots:
-            self._slots[slot] = LiteLLMClient(
-                provider, env=self._env, policy=self._policy, clock=self._clock, catalog=self._catalog
-            )
+            self._slots[slot] = self._new_client(provider)
         return self._slots[slot]
+
+    def _new_client(self, provider: str) -> LiteLLMClient:
+        return LiteLLMClient(
+            provider, env=self._env, policy=self._policy, clock=self._clock, catalog=self._catalog
+        )
+
+    def _preload(self, models: Sequence[str]) -> None:
+        for model in models:
+            if model != RECIPES and (provider := provider_of(model)):
+                self._new_client(provider).preload(model)
 
     def _gate(self, model: str) -> RateGate:
         provider = provider_of(model)

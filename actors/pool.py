@@ -1,4 +1,4 @@
-"""Worker hosts: warm ones are adopted in milliseconds; writers have one each, read-only agents share at the cap (rule 12)."""
+"""Worker hosts: warm ones are adopted in milliseconds; writers have one each, read-only agents share when each core has one (rule 12)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -24,12 +24,17 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class PoolPlan:
-    """``worker``: import path and constructor arguments; at most ``cap`` hosts, ``warm`` of them kept idle."""
+    """``worker``: import path and constructor arguments; at most ``cap`` hosts, ``warm`` of them kept idle.
+
+    Agents that may share do so once ``share_from`` hosts stand: a new process takes seconds, and more of them than cores
+    make nothing faster for agents that wait for a model (bench/fanout.py). None = only at the cap.
+    """
 
     worker: str
     args: tuple[Any, ...]
     cap: int
     warm: int = 0
+    share_from: int | None = None
 
 
 class HostPool:
@@ -53,19 +58,21 @@ class HostPool:
     def warm(self) -> None:
         """Keep the plan's number of idle hosts from now on, started in the background."""
         self._warm = self._plan.warm
-        self._refill()
+        self._refill(self._warm)
 
     async def acquire(self, agent: str, *, exclusive: bool) -> Host:
-        """A host for the agent: an idle one, else a new one below the cap, else the least loaded that may be shared.
+        """A host for the agent: an idle one, else a new one (for a reader only below ``share_from``), else the least loaded
+        that may be shared.
 
         At the cap a writer shares as a last resort: waiting could block a parent for ever, and its worktree is its own.
         Raises ``OpenDevError`` (infra) when no host can be started.
         """
         while True:
             host = next((h for h in self._hosts if not h.agents), None)
-            if host is None and len(self._hosts) + self._starting < self._plan.cap:
+            if host is None and self._may_start(exclusive=exclusive):
+                self._starting += 1
                 host = await self._start(reserve=agent)
-            if host is None and (self._hosts or not self._starting):
+            if host is None and not (self._starting and self._too_few()):
                 host = self._least_loaded()
             if host is not None:
                 host.agents.add(agent)
@@ -98,12 +105,24 @@ class HostPool:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.gather(*(self.discard(h) for h in tuple(self._hosts)))
 
+    def _may_start(self, *, exclusive: bool) -> bool:
+        """A writer gets a process of its own below the cap; a reader where sharing is not allowed yet."""
+        limit = self._plan.cap if exclusive or self._plan.share_from is None else self._plan.share_from
+        writers = 0 if exclusive else sum(h.exclusive for h in self._hosts)  # these cannot be shared
+        known = len(self._hosts) + self._starting
+        return known < self._plan.cap and known - writers < limit
+
+    def _too_few(self) -> bool:
+        """Whether it is worth waiting for a host that is starting, rather than crowding those that stand."""
+        sharable = sum(not h.exclusive for h in self._hosts)
+        return not self._hosts or (self._plan.share_from is not None and sharable < self._plan.share_from)
+
     def _least_loaded(self) -> Host | None:
         shared = [h for h in self._hosts if not h.exclusive] or self._hosts
         return min(shared, key=lambda h: len(h.agents), default=None)
 
     async def _start(self, reserve: str = "") -> Host:
-        self._starting += 1
+        """The caller has counted it in ``_starting``, at the moment of its decision: two calls must not start one too many."""
         self._count += 1
         ref: Ref | None = None
         try:
@@ -128,10 +147,12 @@ class HostPool:
         self._news.set()
         await self._on_down(down.model_copy(update={"agents": tuple(sorted(host.agents))}))
 
-    def _refill(self) -> None:
+    def _refill(self, at_once: int = 1) -> None:
+        """Towards the warm number, one by one: agents that were just placed need the cores more."""
         idle = sum(1 for h in self._hosts if not h.agents) + self._starting
         room = self._plan.cap - len(self._hosts) - self._starting
-        for _ in range(min(self._warm - idle, room)):
+        for _ in range(min(self._warm - idle, room, at_once - self._starting)):
+            self._starting += 1
             self._background(self._start_quietly())
 
     async def _start_quietly(self) -> None:
@@ -139,6 +160,8 @@ class HostPool:
             await self._start()
         except OpenDevError:
             self._warm = 0  # whoever needs a host next hears why
+        else:
+            self._refill()
 
     def _expire(self, host: Host) -> None:
         idle = [h for h in self._hosts if not h.agents]

@@ -5,12 +5,11 @@ import contextlib
 import os
 import resource
 import signal
-import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, Literal
 
 from ..core.clock import Clock, SystemClock
 from ..core.errors import ErrorKind, OpenDevError
@@ -25,22 +24,6 @@ RESTARTED = frozenset(
     {"opendev.actors.model_service:ModelService"}
 )  # holds nothing but counters, which it journals
 _MB = 1 << 20
-
-
-def quiet_stdio(log: Path) -> tuple[TextIO, TextIO]:
-    """Point the process's fds 1 and 2 at ``log`` (0600, appended) and return the real stdout and stderr.
-
-    Ray's threads, its C++ code and libraries write to the fds themselves; only the returned streams reach the user (rule 3).
-    """
-    log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    saved = tuple(os.fdopen(os.dup(fd), "w", buffering=1, encoding="utf-8") for fd in (1, 2))
-    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.dup2(target, 1)
-    os.dup2(target, 2)
-    os.close(target)
-    return saved[0], saved[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -206,6 +206,7 @@ class Sides:
             (self._ports.worker, mailbox, model),
             cap=cap,
             warm=min(self._settings.warm_hosts, self._settings.cores),
+            share_from=self._settings.cores,
         )
         side = Side(runtime, mailbox, HostPool(runtime, plan, self._on_down), model)
         side.drain = asyncio.get_running_loop().create_task(self._postroom.drain(mailbox))

@@ -71,8 +71,10 @@ def main() -> int:
     if given.part:
         print(json.dumps(asyncio.run(_part(load, cold=given.part == "cold"))))
         return 0
-    found = {part: _measure(load, part) for part in ("cold", "warm")}
-    result: dict[str, Any] = {**vars(load), "ideal_s": load.ideal, "load_1min": os.getloadavg()[0], **found}
+    cold = _measure(load, "cold")
+    warm = [_measure(load, "warm") for _ in range(load.rounds)]
+    result: dict[str, Any] = {**vars(load), "ideal_s": load.ideal, "load_1min": os.getloadavg()[0]}
+    result |= {"cold": cold, "warm": {name: [row[name] for row in warm] for name in warm[0]}}
     print("\n".join(_table(load, result)))
     if given.json:
         given.json.write_text(json.dumps(result, indent=1) + "\n")
@@ -148,8 +150,8 @@ def _varied(call: dict[str, Any], n: int) -> dict[str, Any]:
 
 def _sessions(load: Load) -> dict[str, list[dict[str, Any]]]:
     """Replies by marker: warming up, then one alone and all together in each round."""
-    names = [f"[[warm-{n}]]" for n in range(load.agents)] + [f"[[one-{r}]]" for r in range(load.rounds)]
-    names += [f"[[all-{r}-{n}]]" for r in range(load.rounds) for n in range(load.agents)]
+    names = [f"[[warm-{n}]]" for n in range(load.agents)] + ["[[one-0]]"]
+    names += [f"[[all-{part}-{n}]]" for part in (0, 1) for n in range(load.agents)]
     return {name: _replies(load.turns) for name in names}
 
 
@@ -169,14 +171,13 @@ async def _part(load: Load, *, cold: bool) -> dict[str, Any]:
                 **meter.total(),
                 **_ran(reports),
             }
-        await _together(hub, _tasks(load, run, "[[warm-{}]]", load.agents))
+        await _together(hub, _tasks(load, run, "[[warm-{}]]", 1))  # loads the model library
         await asyncio.sleep(3.0)  # the pool refills, the machine calms down
         idle = meter.memory()
-        ones, alls = list[dict[str, Any]](), list[dict[str, Any]]()
-        for number in range(load.rounds):
-            ones.append(await _metered(hub, meter, _tasks(load, run, f"[[one-{number}]]", 1)))
-            alls.append(await _metered(hub, meter, _tasks(load, run, f"[[all-{number}-{{}}]]", load.agents)))
-    return {"hub_up_s": up, "idle": idle, "one": ones, "all": alls}
+        first = await _metered(hub, meter, _tasks(load, run, "[[all-0-{}]]", load.agents))
+        one = await _metered(hub, meter, _tasks(load, run, "[[one-0]]", 1))
+        again = await _metered(hub, meter, _tasks(load, run, "[[all-1-{}]]", load.agents))
+    return {"hub_up_s": up, "idle": idle, "one": one, "first": first, "again": again}
 
 
 def _tasks(load: Load, run: str, marker: str, count: int) -> list[AgentTask]:
@@ -269,23 +270,25 @@ class Meter:
 
 def _table(load: Load, result: dict[str, Any]) -> list[str]:
     cold, warm = result["cold"], result["warm"]
-    one, every = _medians(warm["one"]), _medians(warm["all"])
+    idle, one, first, again = (_medians(warm[name]) for name in ("idle", "one", "first", "again"))
     extra = max(1, load.agents - 1)
+    title = f"{load.agents} agents, {load.turns} turns of {load.latency:g} s (ideal {load.ideal:.1f} s), {load.runtime}"
     return [
-        f"{load.agents} agents, {load.turns} turns of {load.latency:g} s (ideal {load.ideal:.1f} s), {load.runtime}, load {result['load_1min']:.1f}",
+        f"{title}; medians of {load.rounds} runs, load {result['load_1min']:.1f}",
         "",
         "| | wall s | x ideal | CPU s | PSS MB | USS MB | processes of agents |",
         "|---|---|---|---|---|---|---|",
         f"| cold: hub up | {cold['hub_up_s']:.2f} | - | - | - | - | - |",
-        f"| cold: to all reports | {cold['all_s']:.2f} | {cold['all_s'] / load.ideal:.2f} | {cold['cpu_s']:.1f} | {cold['pss_mb']:.0f} | {cold['uss_mb']:.0f} | {cold['pids']} |",
-        f"| warm: idle | - | - | - | {warm['idle']['pss_mb']:.0f} | {warm['idle']['uss_mb']:.0f} | - |",
+        _row("cold: hub up to all reports", {**cold, "wall_s": cold["all_s"]}, load),
+        f"| warm: idle | - | - | - | {idle['pss_mb']:.0f} | {idle['uss_mb']:.0f} | - |",
         _row("warm: one agent", one, load),
-        _row(f"warm: {load.agents} agents", every, load),
+        _row(f"warm: {load.agents} agents, first time", first, load),
+        _row(f"warm: {load.agents} agents, once more", again, load),
         "",
-        f"{load.agents} agents beside one: {every['wall_s'] / one['wall_s']:.2f} x; an extra agent: "
-        f"{(every['pss_mb'] - one['pss_mb']) / extra:.1f} MB PSS, {(every['uss_mb'] - one['uss_mb']) / extra:.1f} MB USS, "
-        f"{(every['cpu_s'] - one['cpu_s']) / extra:.2f} CPU s; walls of the rounds: "
-        + ", ".join(f"{r['wall_s']:.2f}" for r in warm["all"]),
+        f"{load.agents} agents beside one: {first['wall_s'] / one['wall_s']:.2f} x; an extra agent: "
+        f"{(first['pss_mb'] - one['pss_mb']) / extra:.1f} MB PSS, {(first['uss_mb'] - one['uss_mb']) / extra:.1f} MB USS, "
+        f"{(first['cpu_s'] - one['cpu_s']) / extra:.2f} CPU s; walls: "
+        + ", ".join(f"{r['wall_s']:.2f}" for r in warm["first"]),
     ]
 
 

@@ -1,9 +1,7 @@
 """Runs a batch for the command line: resolves the base, wires keeper, train and hub, draws, and returns the report."""
 
 import asyncio
-import contextlib
-import signal
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ from ..core.errors import ErrorKind, OpenDevError
 from ..core.events import Event
 from ..core.ports import Ref
 from ..core.ticket import Dirty, RunReport, SwarmPlan
-from ..swarm.control import load_run
+from ..swarm.control import claim, load_run
 from ..swarm.history import GitHistory
 from ..swarm.ports import RunSettings, SwarmPorts
 from ..swarm.recover import Recovered
@@ -24,6 +22,7 @@ from ..worktrees.doctor import Doctor
 from ..worktrees.keeper import Keeper
 from ..worktrees.train import Train
 from .project import Project
+from .signals import Wish, stopping
 from .wiring import RuntimeKind, open_hub, open_keeper
 
 
@@ -57,7 +56,7 @@ async def resolve_base(keeper: Keeper, plan: SwarmPlan, ticket_file: Path | None
     commit, head = keeper.commit_of(plan.swarm.base), keeper.commit_of("HEAD")
     if plan.swarm.dirty is Dirty.IGNORE or commit != head:
         return commit
-    own = str(ticket_file.absolute()) if ticket_file else ""
+    own = str(await asyncio.to_thread(ticket_file.resolve)) if ticket_file else ""
     dirty = [path for path in await keeper.is_dirty() if str(keeper.repo.toplevel / path) != own]
     if not dirty:
         return commit
@@ -88,6 +87,8 @@ async def resume_batch(
 ) -> tuple[SwarmPlan, RunReport]:
     """Finish exactly what a run left unfinished. Working copies of dead holders are saved and removed first."""
     past = load_run(project.layout.run(run_id))
+    # Before the hub: a second hub of a living run would, when it stops, end that run's processes.
+    await asyncio.to_thread(claim, project.layout.run(run_id))
     keeper = await asyncio.to_thread(open_keeper, project, Path(past.began.repo), past.began.base)
     await Doctor(keeper).repair()
     return past.began.plan, await _run(project, keeper, past.began.plan, past.began.base, options, draw, past)
@@ -103,23 +104,25 @@ async def _run(  # noqa: PLR0913 - the composition of one run
     past: Recovered | None,
 ) -> RunReport:
     run_dir = project.layout.run(options.run_id)
-    async with open_hub(project, options.run_id, options.runtime, desk=keeper) as hub:
-        drawing = asyncio.create_task(_draw(hub.subscribe(), draw))
-        ports = SwarmPorts(
-            desk=keeper,
-            train=Train(keeper, plan.swarm.into, project.clock),
-            history=GitHistory(keeper.repo.admin),
-            agents=hub,
-            shell=ProcessShell(log_dir=run_dir / "commands", marker={"OPENDEV_RUN": options.run_id}),
-            emit=hub.emit,
-            clock=project.clock,
-            ledger=LedgerRef(hub.model),
-            counts=lambda: hub.counts,
-        )
-        run = SwarmRun(plan, ports, _settings(project, keeper, plan, base, options), past=past)
-        with _stopping(run):
+    wish = Wish()
+    with stopping(wish.say):  # around the hub as well: it must neither start nor stop half-way
+        async with open_hub(project, options.run_id, options.runtime, desk=keeper) as hub:
+            drawing = asyncio.create_task(_draw(hub.subscribe(), draw))
+            ports = SwarmPorts(
+                desk=keeper,
+                train=Train(keeper, plan.swarm.into, project.clock),
+                history=GitHistory(keeper.repo.admin),
+                agents=hub,
+                shell=ProcessShell(log_dir=run_dir / "commands", marker={"OPENDEV_RUN": options.run_id}),
+                emit=hub.emit,
+                clock=project.clock,
+                ledger=LedgerRef(hub.model),
+                counts=lambda: hub.counts,
+            )
+            run = SwarmRun(plan, ports, _settings(project, keeper, plan, base, options), past=past)
+            wish.pass_to(run.stop)  # agents are stopped, their work is kept, the report says cancelled
             report = await run.run()
-    await drawing
+        await drawing
     return report
 
 
@@ -147,16 +150,3 @@ def _settings(
 async def _draw(events: Any, draw: Callable[[Event], None]) -> None:
     async for event in events:
         draw(event)
-
-
-@contextlib.contextmanager
-def _stopping(run: SwarmRun) -> Generator[None]:
-    """Ctrl-C, SIGTERM and SIGHUP end the run in order: agents are stopped, their work is kept, the report says cancelled."""
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, run.stop, f"The run was stopped by {number.name}.")
-    try:
-        yield
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.remove_signal_handler(number)

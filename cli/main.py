@@ -5,8 +5,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import click
 import typer
+from typer.exceptions import TyperException
 
 from .. import __version__
 from ..core.approval import ApprovalLevel, Mode
@@ -127,11 +127,12 @@ def run(arguments: list[str]) -> int:
         code = app(arguments, standalone_mode=False)
     except OpenDevError as error:
         return _complain(error.info)
-    except click.exceptions.Abort:
+    except typer.Abort:
         return int(Exit.INTERRUPTED)
-    except click.ClickException as error:
-        error.show()
-        return int(Exit.USAGE)
+    except TyperException as error:  # typer carries a click of its own: click's classes would never match
+        return _complain(
+            ErrorInfo(kind=ErrorKind.USAGE, message=error.format_message(), hint="See opendev --help.")
+        )
     except KeyboardInterrupt:
         return int(Exit.INTERRUPTED)
     except Exception as error:  # noqa: BLE001 - the command line's border

@@ -24,6 +24,7 @@ from ..swarm.report import visible
 from ..ui.headless import JsonLines
 from ..ui.terminal import PromptLines
 from .project import Project, open_project
+from .stdio import own_stdio
 from .wiring import RuntimeKind, keeper_if_repository, open_hub
 
 _EXITS = {
@@ -67,22 +68,26 @@ class _Done:
 def run_prompt(working_dir: Path | None, overrides: Mapping[str, Any], options: PromptOptions) -> int:
     """Run it, print the result, and return the exit code. Errors before the start are printed in the chosen form too."""
     session = new_id(8)
-    stream = JsonLines(sys.stdout)
-    draw = stream if options.output == "stream-json" else PromptLines(sys.stderr)
-    try:
-        project = open_project(working_dir, overrides)
-        _check(project, options)
-        done = asyncio.run(_run(project, session, options, draw))
-    except OpenDevError as error:
-        done = _Done(_unstarted(session, options, AgentStatus.FAILED, error.info), exit_of(error.info.kind))
-    except asyncio.CancelledError:
-        info = ErrorInfo(kind=ErrorKind.CANCELLED, message="Interrupted before the agent started.")
-        done = _Done(_unstarted(session, options, AgentStatus.CANCELLED, info), Exit.INTERRUPTED)
-    if options.output == "stream-json":
-        stream.result(session, _result(session, done))
-    elif options.output == "json":
+    with own_stdio() as stdio:
+        stream = JsonLines(stdio.out)
+        draw = stream if options.output == "stream-json" else PromptLines(stdio.err)
+        try:
+            project = open_project(working_dir, overrides)
+            _check(project, options)
+            with stdio.diverted(project.layout.run(session) / "runtime.log"):
+                done = asyncio.run(_run(project, session, options, draw))
+        except OpenDevError as error:
+            done = _Done(
+                _unstarted(session, options, AgentStatus.FAILED, error.info), exit_of(error.info.kind)
+            )
+        except asyncio.CancelledError:
+            info = ErrorInfo(kind=ErrorKind.CANCELLED, message="Interrupted before the agent started.")
+            done = _Done(_unstarted(session, options, AgentStatus.CANCELLED, info), Exit.INTERRUPTED)
+        if options.output == "stream-json":
+            stream.result(session, _result(session, done))
+    if options.output == "json":
         sys.stdout.write(json.dumps(_result(session, done)) + "\n")
-    elif done.report.text:
+    elif options.output == "text" and done.report.text:
         sys.stdout.write(visible(done.report.text.rstrip()) + "\n")
     if done.report.error:
         sys.stderr.write(f"opendev: {visible(done.report.error.sentence())}\n")

@@ -1,8 +1,10 @@
-"""`opendev swarm FILE` and `opendev swarm run|resume|status|report|cancel|demo`."""
+"""`opendev swarm FILE` and `opendev swarm run|plan|resume|status|report|cancel|demo`."""
 
 import asyncio
+import contextlib
 import sys
 import tempfile
+from collections.abc import Callable, Generator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,8 +14,9 @@ from typer.core import TyperGroup
 
 from ..agents.specs import builtin_specs
 from ..core.errors import ErrorKind, OpenDevError
+from ..core.events import Event
 from ..core.ids import new_id
-from ..core.ticket import Dirty, RunReport
+from ..core.ticket import Dirty, RunReport, SwarmPlan
 from ..swarm.control import cancel_run, read_report, status_of
 from ..swarm.demo import make_demo
 from ..swarm.history import GitHistory
@@ -23,7 +26,9 @@ from ..swarm.tickets import Overrides, load_plan
 from ..ui.headless import JsonLines
 from ..ui.terminal import SwarmView
 from .batch import BatchOptions, resolve_base, resume_batch, run_batch
+from .planning import PlanningOptions, check_options, write_plan
 from .project import Project, open_project
+from .stdio import own_stdio
 from .wiring import open_keeper
 
 
@@ -117,10 +122,30 @@ def run(  # noqa: PLR0913 - the command line is fixed
             typer.echo(view.to_json() if output is not Output.TEXT else render_plan(view))
             return None
         options = BatchOptions(run_id=new_id(10), runtime=runtime.value, keep=keep)
-        with SwarmView(sys.stderr, plan) as view:
-            return await run_batch(project, keeper, plan, commit, options, _drawer(output, view))
+        with _drawn(project, options.run_id, plan, output) as draw:
+            return await run_batch(project, keeper, plan, commit, options, draw)
 
     _finish(asyncio.run(work()), output)
+
+
+@app.command()
+def plan(
+    context: typer.Context,
+    goal: Annotated[str, typer.Argument(help="what shall be true in the end, in a sentence or two")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="the ticket file to write; must not exist")],
+    repo: Annotated[Path | None, typer.Option(help="the repository; default: the project")] = None,
+    model: Annotated[str | None, typer.Option(help="provider/NAME, above every setting")] = None,
+    max_cost_usd: Annotated[
+        float | None, typer.Option("--max-cost-usd", "--max-cost", min=0, help="cap in US dollars")
+    ] = None,
+) -> None:
+    """Let the Planner split a goal into a ticket file; never runs it. Example: opendev swarm plan "Port the CLI" -o port.toml"""
+    project = open_project(repo or context.obj, {"model": model})
+    options = PlanningOptions(goal=goal, out=out.absolute(), max_cost_usd=max_cost_usd)
+    check_options(project, options)
+    project.layout.check_writable()
+    view = asyncio.run(write_plan(project, open_keeper(project, project.path), options))
+    typer.echo(f"{render_plan(view)}\nLook at {out}, then run it: opendev swarm run {out}", err=True)
 
 
 @app.command()
@@ -137,8 +162,8 @@ def resume(
 
     async def work() -> RunReport:
         options = BatchOptions(run_id=run_id, runtime=runtime.value, keep=keep)
-        with SwarmView(sys.stderr, None) as view:
-            return (await resume_batch(project, run_id, options, _drawer(output, view)))[1]
+        with _drawn(project, run_id, None, output) as draw:
+            return (await resume_batch(project, run_id, options, draw))[1]
 
     _finish(asyncio.run(work()), output)
 
@@ -168,7 +193,6 @@ def cancel(context: typer.Context, run_id: Annotated[str, typer.Argument(metavar
 
 @app.command()
 def demo(
-    context: typer.Context,
     folder: Annotated[
         Path | None, typer.Argument(metavar="[DIR]", help="where to make it; default: a new temporary folder")
     ] = None,
@@ -187,10 +211,9 @@ def demo(
     async def work() -> RunReport:
         commit = await resolve_base(keeper, plan, made.tickets)
         options = BatchOptions(run_id=new_id(10), runtime=runtime.value)
-        with SwarmView(sys.stderr, plan) as view:
-            return await run_batch(project, keeper, plan, commit, options, _drawer(output, view))
+        with _drawn(project, options.run_id, plan, output) as draw:
+            return await run_batch(project, keeper, plan, commit, options, draw)
 
-    del context
     _finish(asyncio.run(work()), output)
 
 
@@ -205,8 +228,14 @@ def _known(project: Project, run_id: str) -> Path:
     return folder
 
 
-def _drawer(output: Output, view: SwarmView) -> Any:
-    return JsonLines(sys.stdout) if output is Output.STREAM else view
+@contextlib.contextmanager
+def _drawn(
+    project: Project, run_id: str, plan: SwarmPlan | None, output: Output
+) -> Generator[Callable[[Event], None]]:
+    """What draws a run. While it does, nothing else reaches the user's stdout and stderr."""
+    log = project.layout.run(run_id) / "runtime.log"
+    with own_stdio() as stdio, stdio.diverted(log), SwarmView(stdio.err, plan) as view:
+        yield JsonLines(stdio.out) if output is Output.STREAM else view
 
 
 def _finish(found: RunReport | None, output: Output) -> None:

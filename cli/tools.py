@@ -1,11 +1,15 @@
 """`opendev tools list|show|run`."""
 
 import asyncio
+import contextlib
 import json
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ..actors.worker import AGENT_MARK
 from ..core.agent import AgentReport, SpawnRequest
 from ..core.approval import ApprovalAnswer, ApprovalLevel, ApprovalRequest, Mode
 from ..core.chat import Question, ToolCall
@@ -24,7 +28,9 @@ from ..tools.files import SeenHashes
 from ..tools.lsp.symbols import LspSymbols
 from ..tools.registry import ToolRegistry
 from ..tools.shell.process import ProcessShell
+from ..tools.shell.reap import HAS_PROC, kill_marked
 from .project import Project, open_project
+from .signals import stopping
 from .wiring import tool_limits
 
 app = typer.Typer(help="Tools: list, show, run by hand. Example: opendev tools list", no_args_is_help=True)
@@ -59,8 +65,11 @@ def run(
 ) -> None:
     """Run one tool through the same gates as an agent. Example: opendev tools run read_file --args '{"file_path": "a.py"}'"""
     project = open_project(context.obj)
-    call = _call(name, args)
-    result = asyncio.run(_run(project, call, approve))
+    call = _call(_find(name).name, args)
+    try:
+        result = asyncio.run(_run(project, call, approve))
+    except asyncio.CancelledError:
+        raise typer.Exit(int(Exit.INTERRUPTED)) from None
     body = {"ok": result.ok, "text": result.text, "data": result.data, "error": None}
     if result.error:
         body["error"] = result.error.model_dump(mode="json")
@@ -119,41 +128,74 @@ class _Nobody:
 
 
 async def _run(project: Project, call: ToolCall, level: ApprovalLevel) -> ToolResult:
-    """The tool's own result: text, data and error as an agent's dispatcher got them."""
-    agent = f"hand-{new_id(6)}"
-    config, env = project.config, project.environment.child_env()
+    """The tool's own result: text, data and error as an agent's dispatcher got them. Nothing it started outlives it."""
+    agent = f"hand-{new_id(10)}"
+    env = project.environment.child_env()
     scratch = project.layout.home / "scratch" / agent
-    scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
+    await asyncio.to_thread(scratch.mkdir, mode=0o700, parents=True, exist_ok=True)
+    marker = {AGENT_MARK: agent}
+    shell = ProcessShell(log_dir=scratch, marker=marker)
     symbols = LspSymbols(env=env, cache_dir=project.layout.home / "cache", path=env.get("PATH", ""))
-    kept: list[Event] = []
-    results: list[ToolResult] = []
-    context = ToolContext(
+    this = asyncio.current_task()
+    try:
+        with stopping(lambda why: this and this.cancel(why)):
+            return await _dispatch(project, call, level, _context(project, agent, scratch, shell, symbols))
+    finally:
+        await symbols.close()
+        await _tidy(shell, marker, scratch)
+
+
+async def _tidy(shell: ProcessShell, marker: Mapping[str, str], scratch: Path) -> None:
+    """End what the call left running, and say so; keep the scratch folder only when there is something in it."""
+    if HAS_PROC and (ended := await kill_marked(marker)):
+        pids = ", ".join(str(pid) for pid in ended)
+        typer.echo(f"Ended what the command left running: {pids}.", err=True)
+    await shell.close()
+    with contextlib.suppress(OSError):  # it is not empty: logs that the result names
+        await asyncio.to_thread(scratch.rmdir)
+
+
+def _context(
+    project: Project, agent: str, scratch: Path, shell: ProcessShell, symbols: LspSymbols
+) -> ToolContext:
+    return ToolContext(
         agent_id=agent,
-        call_id=call.id,
+        call_id="by-hand",
         root=project.path,
         scratch=scratch,
         scope=Scope(),
         mode=Mode.NORMAL,
-        env=env,
+        env=project.environment.child_env(),
         clock=project.clock,
-        shell=ProcessShell(log_dir=scratch, marker={"OPENDEV_AGENT": agent}),
+        shell=shell,
         ask=_Nobody(),
         spawner=_Nobody(),
         symbols=symbols,
         seen=SeenHashes(),
-        emit=kept.append,
+        emit=_drop,
         interrupt=InterruptToken(),
         memo=AgentMemo(),
-        limits=tool_limits(config),
+        limits=tool_limits(project.config),
     )
+
+
+def _drop(_event: Event) -> None:
+    """Nobody draws the live output of a tool run by hand; its result holds it."""
+
+
+async def _dispatch(
+    project: Project, call: ToolCall, level: ApprovalLevel, context: ToolContext
+) -> ToolResult:
     gate = Gate(
         level=level,
         mode=Mode.NORMAL,
         root=project.path,
         scope=Scope(),
-        extra_roots=(scratch,),
-        blocked_commands=config.blocked_commands,
+        extra_roots=(context.scratch,),
+        blocked_commands=project.config.blocked_commands,
     )
+    kept: list[Event] = []
+    results: list[ToolResult] = []
     dispatcher = Dispatcher(
         registry=ToolRegistry((*BUILTIN, *RECIPE)),
         gate=gate,
@@ -164,10 +206,7 @@ async def _run(project: Project, call: ToolCall, level: ApprovalLevel) -> ToolRe
         agent="by hand",
         on_result=results.append,
     )
-    try:
-        (message,) = await dispatcher.run([call])
-    finally:
-        await symbols.close()
+    (message,) = await dispatcher.run([call])
     error = next((event.error for event in kept if isinstance(event, ToolFinished)), None)
     data = results[-1].data if results else None
     return ToolResult(

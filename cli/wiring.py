@@ -43,6 +43,7 @@ async def open_hub(
         max_total=config.agents.max_total,
         approval_timeout_s=config.agents.approval_timeout_s,
         cores=os.cpu_count() or 2,
+        tiers=config.tier_models(),
     )
     worker = WorkerSettings(
         run_id=run_id,
@@ -71,9 +72,8 @@ def agent_settings(project: Project) -> AgentSettings:
     """What every agent is built from."""
     config = project.config
     catalog = open_catalog(project)
-    windows = {
-        model: catalog.window(model, config.context.fallback_window) for model in config.models().values()
-    }
+    named = {*config.models().values(), *config.tier_models().values()}
+    windows = {model: catalog.window(model, config.context.fallback_window) for model in named}
     if bound := config.max_context_tokens:
         windows = {model: min(window, bound) for model, window in windows.items()}
     return AgentSettings(
@@ -117,7 +117,7 @@ def model_settings(project: Project, run_id: str, record: Path | None, replay: P
         "record": str(record.absolute()) if record else None,
         "replay": str(replay.absolute()) if replay else None,
         "models_dev": project.environment.get(MODELS_DEV) or None,
-        "preload": bool(config.models()),
+        "preload": sorted(set(config.models().values())),
     }
 
 
@@ -148,9 +148,9 @@ def open_catalog(project: Project) -> Catalog:
 
 
 def _ray_maker(config: AppConfig, run_id: str) -> Callable[[Callable[[Path], None]], Runtime]:
-    def make(_on_session: Callable[[Path], None]) -> Runtime:
+    def make(on_session: Callable[[Path], None]) -> Runtime:
         from ..actors.ray_runtime import RayRuntime  # 0.7 s: only where processes are needed
 
-        return RayRuntime(run_id=run_id, address=config.runtime.address)
+        return RayRuntime(run_id=run_id, address=config.runtime.address, on_session=on_session)
 
     return make

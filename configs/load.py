@@ -18,6 +18,17 @@ from .environment import Environment
 from .schema import AppConfig, leaf_keys
 
 _KEY_LIKE = re.compile(r"api_?key|secret|token$|password|credential", re.IGNORECASE)
+_WORD = re.compile(r"(?!sk-|pk-)[\w .:/-]{0,24}")
+_LAYERS = ("default", "environment", "user", "project", "command line")
+_GUARDED = (  # what a project's file may not widen; prices hold the user's cap in dollars
+    "approval",
+    "auto_approve",
+    "runtime.address",
+    "blocked_commands",
+    "prices",
+    "cost.assumed_input_usd",
+    "cost.assumed_output_usd",
+)
 _LEVELS = [ApprovalLevel.MANUAL, ApprovalLevel.SEMI_AUTO, ApprovalLevel.AUTO]
 
 
@@ -67,6 +78,7 @@ def load_config(*, project: Path, environment: Environment, cli: Mapping[str, An
         for key, origin in layer.items():
             origins.setdefault(key, []).append(origin)
     _narrow(origins, warnings)
+    _name_over_word(origins)
     config = _validate({key: found[-1] for key, found in origins.items()})
     return Loaded(config, {key: tuple(found) for key, found in origins.items()}, tuple(warnings))
 
@@ -129,21 +141,36 @@ def _from_file(layer: str, path: Path, warnings: list[str]) -> dict[str, Origin]
     found: dict[str, Origin] = {}
     known = set(leaf_keys())
     text = path.read_text("utf-8", errors="replace") if path.exists() else ""
-    for key, value in _flatten(read_settings(path)).items():
+    settings, secrets = without_keys(read_settings(path))
+    warnings += [
+        f"{path}, line {line_of(text, key)}: `{key}` looks like a key and was left out; keys come from the environment only."
+        for key in secrets
+    ]
+    for key, value in _flatten(settings).items():
         line = line_of(text, key)
-        if _KEY_LIKE.search(key.rsplit(".", 1)[-1]):
-            warnings.append(
-                f"{path}, line {line}: `{key}` looks like a key and was left out; keys come from the environment only."
-            )
-        elif key not in known:
+        if key not in known:
             raise OpenDevError(
                 ErrorKind.CONFIG,
                 f"{path}, line {line}: unknown setting `{key}`.",
                 "`opendev config show` lists the settings.",
             )
-        else:
-            found[key] = Origin(layer, str(path), line, value)
+        found[key] = Origin(layer, str(path), line, value)
     return found
+
+
+def without_keys(settings: JsonObject, prefix: str = "") -> tuple[JsonObject, tuple[str, ...]]:
+    """The settings without anything that looks like a key, at any depth, and the dotted names of what was removed (CFG-04)."""
+    kept: JsonObject = {}
+    removed: list[str] = []
+    for name, item in settings.items():
+        if _KEY_LIKE.search(name):
+            removed.append(prefix + name)
+        elif isinstance(item, dict):
+            kept[name], below = without_keys(cast("JsonObject", item), f"{prefix}{name}.")
+            removed += below
+        else:
+            kept[name] = item
+    return kept, tuple(removed)
 
 
 def _flatten(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -171,20 +198,30 @@ def line_of(text: str, key: str) -> int:
 
 def _narrow(origins: dict[str, list[Origin]], warnings: list[str]) -> None:
     """A project's file may narrow rights and never widen them: it comes with the repository, not from the user."""
-    for key in ("approval", "auto_approve", "runtime.address", "blocked_commands"):
+    for key in _GUARDED:
         found = origins.get(key, [])
         index = next((i for i, origin in enumerate(found) if origin.layer == "project"), None)
         if index is None:
             continue
-        mine, below = found[index], found[index - 1]
-        if key == "blocked_commands" and isinstance(mine.value, list):
-            joined = [*cast("list[Any]", below.value), *cast("list[Any]", mine.value)]  # CFG-10: only adds
-            found[index] = Origin(mine.layer, mine.place, mine.line, joined)
-        elif not _narrower(key, mine.value, below.value):
+        mine, below = found[index], found[index - 1].value if index else None
+        if key == "blocked_commands":
+            if isinstance(mine.value, list) and isinstance(below, list):  # else validation says what is wrong
+                joined = [*cast("list[Any]", below), *cast("list[Any]", mine.value)]  # CFG-10: only adds
+                found[index] = Origin(mine.layer, mine.place, mine.line, joined)
+        elif not _narrower(key, mine.value, below):
             warnings.append(
                 f"{mine.place}, line {mine.line}: `{key}` would widen what agents may do and was left out; set it in your own settings."
             )
             del found[index]
+            if not found:
+                del origins[key]
+
+
+def _name_over_word(origins: dict[str, list[Origin]]) -> None:
+    """A layer that names a level speaks after a lower layer's ``auto_approve``, which is only another word for auto (C-35)."""
+    level, word = origins["approval"][-1], origins["auto_approve"][-1]
+    if word.value is not False and _LAYERS.index(level.layer) > _LAYERS.index(word.layer):
+        origins["auto_approve"].append(Origin(level.layer, level.place, level.line, value=False))
 
 
 def _narrower(key: str, mine: Any, below: Any) -> bool:
@@ -192,6 +229,13 @@ def _narrower(key: str, mine: Any, below: Any) -> bool:
         known = [level.value for level in _LEVELS]
         return mine not in known or (below in known and known.index(mine) <= known.index(below))
     return key == "auto_approve" and mine is False
+
+
+def _shown(value: Any) -> str:
+    """A wrong value as it may stand in an error: numbers and short words; anything longer could be a key (CFG-04)."""
+    if isinstance(value, bool | int | float) or (isinstance(value, str) and _WORD.fullmatch(value)):
+        return f" is {value!r}"
+    return ""
 
 
 def _validate(chosen: Mapping[str, Origin]) -> AppConfig:
@@ -218,6 +262,6 @@ def _complaint(error: ValidationError, chosen: Mapping[str, Origin]) -> tuple[st
     line = f", line {origin.line}" if origin.line else ""
     place = f"{origin.place or origin.layer}{line}"
     return (
-        f"{place}: `{key}` is {origin.value!r}: {first['msg']}.",
+        f"{place}: `{path}`{_shown(first['input'])}: {first['msg']}.",
         f"Mend it there; `opendev config explain {key}` shows every layer.",
     )

@@ -18,6 +18,14 @@ class Roles(Frozen):
     compact: str
 
 
+class Tiers(Frozen):
+    """Models of the three tiers that a spawn may name instead of a model; empty = the parent's model (SUB-10)."""
+
+    haiku: str
+    sonnet: str
+    opus: str
+
+
 class Agents(Frozen):
     """Caps of agents: iterations, how many at once, how deep, how many in all; approval time-out in seconds."""
 
@@ -102,6 +110,7 @@ class AppConfig(Frozen):
     approval: ApprovalLevel
     blocked_commands: tuple[str, ...]
     roles: Roles
+    tiers: Tiers
     agents: Agents
     commands: Commands
     edit: Edit
@@ -124,6 +133,10 @@ class AppConfig(Frozen):
             **{Role(name): model for name, model in self.roles.model_dump().items()},
         }
         return {role: self._qualified(model) for role, model in named.items() if model}
+
+    def tier_models(self) -> dict[str, str]:
+        """The configured models by tier, each as provider/NAME; tiers left empty are absent."""
+        return {tier: self._qualified(model) for tier, model in self.tiers.model_dump().items() if model}
 
     def _qualified(self, model: str) -> str:
         return model if "/" in model or not self.provider else f"{self.provider}/{model}"

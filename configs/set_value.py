@@ -6,7 +6,7 @@ from typing import Any
 
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.model import JsonObject
-from .load import read_settings
+from .load import read_settings, without_keys
 from .schema import leaf_keys
 
 
@@ -19,7 +19,7 @@ def changed_settings(path: Path, key: str, text: str) -> tuple[bytes, Any]:
         raise OpenDevError(
             ErrorKind.USAGE, f"There is no setting `{key}`.", "`opendev config show` lists the settings."
         )
-    settings = read_settings(path)
+    settings, _ = without_keys(read_settings(path))  # a key is never saved back (CFG-04)
     *groups, leaf = key.split(".")
     node: JsonObject = settings
     for group in groups:

@@ -125,8 +125,17 @@ class SeenFiles(Protocol):
 class LeaseDesk(Protocol):
     """Hands out working folders; the one owner of git administration of a repository. Raises ``OpenDevError`` (git)."""
 
-    async def lease(self, *, write: bool, task: str, run_id: str, base: str = "") -> Lease:
-        """A folder at commit ``base`` (default: the pinned base); a write lease has its own worktree and branch."""
+    async def lease(
+        self, *, write: bool, task: str, run_id: str, base: str = "", private: bool = False
+    ) -> Lease:
+        """A folder at commit ``base`` (default: the pinned base); a write lease has its own worktree and branch.
+
+        ``private``: a read lease with a disposable folder of its own, for agents with run_command (C-36).
+        """
+        ...
+
+    async def snapshot(self, folder: str = "") -> str:
+        """The present files of a folder as a commit (its HEAD when clean): the user's checkout (empty), one in it, or a leased one."""
         ...
 
     async def commit(self, lease: Lease, message: str) -> str:

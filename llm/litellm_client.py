@@ -19,6 +19,7 @@ from .catalog import Catalog
 from .convert import provider_of, to_messages, to_tools
 from .cost import Counts, Price, settle_counts
 from .failures import Failure, classify
+from .openai_direct import OpenAIDirect, load_openai, speaks_openai
 from .retry import RetryPolicy
 
 _NO_KEY = "none"  # local servers want no key, the OpenAI SDK wants one
@@ -77,6 +78,20 @@ class LiteLLMClient:
         )
         self._policy = policy
         self._clock = clock
+        self._direct = OpenAIDirect()
+
+    def preload(self, model: str) -> Any:
+        """What answers for ``model``: the OpenAI SDK for a compatible server, litellm for everything else; imported once."""
+        if speaks_openai(self._provider, self._base, model):
+            load_openai()
+            return self._direct
+        litellm = load_litellm()
+        _silence()
+        return litellm
+
+    async def close(self) -> None:
+        """Close what this client opened itself; litellm's pool is everybody's (``close_clients``)."""
+        await self._direct.close()
 
     def check_key(self) -> ErrorInfo | None:
         """The problem with the key, looked at on the first call only (MOD-03)."""
@@ -96,17 +111,16 @@ class LiteLLMClient:
         on_delta: Callable[[str], None] | None,
     ) -> ModelReply | Failure:
         """One try. ``on_delta`` gets the text as it comes; None asks for a whole answer. Only cancellation is raised."""
-        litellm = await asyncio.to_thread(load_litellm)
-        _silence()
+        door = await asyncio.to_thread(self.preload, request.model)
         started = self._clock.monotonic()
         partial.sent = True
         answer = partial.answer
         try:
             async with asyncio.timeout(self._policy.timeout_s):
                 if on_delta is None:
-                    answer.add_whole(await litellm.acompletion(**self._arguments(request, stream=False)))
+                    answer.add_whole(await door.acompletion(**self._arguments(request, stream=False)))
                 else:
-                    await self._stream(litellm, request, answer, on_delta)
+                    await self._stream(door, request, answer, on_delta)
         except _provider_errors() as error:
             return classify(error, request.model, now=self._clock.now(), secrets=self._secrets)
         return ModelReply(
@@ -118,9 +132,9 @@ class LiteLLMClient:
         )
 
     async def _stream(
-        self, litellm: Any, request: ModelRequest, answer: Assembly, on_delta: Callable[[str], None]
+        self, door: Any, request: ModelRequest, answer: Assembly, on_delta: Callable[[str], None]
     ) -> None:
-        stream = await litellm.acompletion(**self._arguments(request, stream=True))
+        stream = await door.acompletion(**self._arguments(request, stream=True))
         async with aclosing(stream):
             while True:
                 try:
@@ -131,7 +145,9 @@ class LiteLLMClient:
                 if added := answer.add_chunk(chunk):
                     on_delta(added)
         # litellm makes figures up when none are reported; the raw chunks tell.
-        if not any(getattr(chunk, "usage", None) for chunk in getattr(stream, "chunks", None) or ()):
+        if door is not self._direct and not any(
+            getattr(chunk, "usage", None) for chunk in getattr(stream, "chunks", None) or ()
+        ):
             answer.counts = None
 
     def _arguments(self, request: ModelRequest, *, stream: bool) -> JsonObject:

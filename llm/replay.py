@@ -6,7 +6,18 @@ from collections.abc import Iterable
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from ..core.chat import ModelFailed, ModelReply, ModelRequest, Usage, canonical
+from ..core.chat import (
+    Message,
+    MessageClass,
+    ModelFailed,
+    ModelReply,
+    ModelRequest,
+    SystemMessage,
+    ToolMessage,
+    Usage,
+    UserMessage,
+    canonical,
+)
 from ..core.errors import ErrorInfo, ErrorKind, OpenDevError
 from ..core.model import Persisted
 from .budget import Journal
@@ -24,9 +35,27 @@ _RECORDED: TypeAdapter[Recorded] = TypeAdapter(Recorded)
 
 
 def digest(request: ModelRequest) -> str:
-    """SHA-256 of all that a model sees; the ids of request and agent, the budgets and the way of delivery do not count."""
-    seen = request.model_dump(exclude={"id", "agent_id", "scopes", "stream"})
+    """SHA-256 of the conversation; what differs in every run does not count.
+
+    That is: the ids of request and agent, the budgets and the way of delivery; the environment block (date, an agent's own
+    folder); what tools print (times, process ids, ids of sub-agents), though not whether they failed; and the harness's
+    reminders, which quote such output.
+    """
+    seen = request.model_dump(exclude={"id", "agent_id", "scopes", "stream", "messages"})
+    seen["messages"] = [_lasting(message).model_dump() for message in request.messages]
     return hashlib.sha256(canonical(seen).encode()).hexdigest()
+
+
+def _lasting(message: Message) -> Message:
+    match message:
+        case SystemMessage():
+            return message.model_copy(update={"dynamic": ""})
+        case ToolMessage():
+            return message.model_copy(update={"content": "", "summary": ""})
+        case UserMessage() if message.msg_class is not MessageClass.USER:
+            return message.model_copy(update={"content": ""})
+        case _:
+            return message
 
 
 def recorded_line(request: ModelRequest, reply: ModelReply | ModelFailed) -> str:
@@ -68,6 +97,6 @@ class Replay:
         error = ErrorInfo(
             kind=ErrorKind.MODEL,
             message=f"The recording {self._name} has no answer: the request {key[:12]} to {request.model} {why}.",
-            hint="The prompt, the tools or the files differ from the recorded run; record it again with --record.",
+            hint="The prompt, the tools or the outcome of a call differ from the recorded run; record it again with --record.",
         )
         return ModelFailed(error=error, usage=Usage(), tries=1)

@@ -10,7 +10,7 @@ from ..core.errors import ErrorKind, OpenDevError
 from ..core.lease import Owner
 from ..core.model import Persisted
 from ..core.ticket import RunReport
-from ..store.atomic import write_atomic
+from ..store.atomic import Lock, write_atomic
 from ..worktrees.journal import is_alive, this_process
 from .journal import Journal
 from .recover import Recovered, recover
@@ -27,14 +27,15 @@ class RunStatus(Persisted):
 
 def claim(run_dir: Path) -> None:
     """Write down that this process runs it. Raises ``OpenDevError`` (usage) when another living process does."""
-    owner = _owner(run_dir)
-    if owner is not None and is_alive(owner) and owner.pid != os.getpid():
-        raise OpenDevError(
-            ErrorKind.USAGE,
-            f"The run {run_dir.name} is being run by process {owner.pid}.",
-            f"Wait for it, or stop it with `opendev swarm cancel {run_dir.name}`.",
-        )
-    write_atomic(run_dir / "owner.json", this_process().to_json().encode())
+    with Lock(run_dir / "owner.lock"):  # of two that come at once, one is refused
+        owner = _owner(run_dir)
+        if owner is not None and is_alive(owner) and owner.pid != os.getpid():
+            raise OpenDevError(
+                ErrorKind.USAGE,
+                f"The run {run_dir.name} is being run by process {owner.pid}.",
+                f"Wait for it, or stop it with `opendev swarm cancel {run_dir.name}`.",
+            )
+        write_atomic(run_dir / "owner.json", this_process().to_json().encode())
 
 
 def load_run(run_dir: Path) -> Recovered:

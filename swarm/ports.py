@@ -8,20 +8,13 @@ from typing import Any, Protocol
 from ..core.agent import AgentReport, AgentSpec, AgentTask
 from ..core.chat import Role
 from ..core.clock import Clock
-from ..core.lease import Lease
 from ..core.ports import EventSink, LeaseDesk, Shell
 from ..core.ticket import AgentCounts, VerifyOutcome
 from ..worktrees.train import Landing
 
 
 class Desk(LeaseDesk, Protocol):
-    """The lease desk with the two things only a swarm asks of it (``worktrees.keeper.Keeper``)."""
-
-    async def lease(
-        self, *, write: bool, task: str, run_id: str, base: str = "", private: bool = False
-    ) -> Lease:
-        """``private``: a read lease with a disposable folder of its own."""
-        ...
+    """The lease desk with the one thing only a swarm asks of it (``worktrees.keeper.Keeper``)."""
 
     async def drop_branch(self, branch: str, into: str = "") -> str:
         """Delete a branch whose work is proven to be on ``into``; says what happened."""

@@ -17,7 +17,7 @@ from ..core.ports import LeaseDesk
 from . import names
 from .branches import delete_proven
 from .checkout import Checkout, reachable
-from .git import NO_OBJECT, show
+from .git import NO_OBJECT, Git, show
 from .journal import LOCK_TIMEOUT_S, LeaseBook, LeaseRecord, repository_lock, this_process
 from .repository import Repository, open_repository
 from .snapshot import dirty_paths, snapshot, write_commit
@@ -80,9 +80,11 @@ class Keeper(LeaseDesk):
         """The uncommitted paths of the user's checkout, empty when it is clean."""
         return await asyncio.to_thread(dirty_paths, self.repo)
 
-    async def snapshot(self) -> str:
-        """The user's present files as a commit (HEAD when clean); see ``snapshot.snapshot``."""
-        return await uncut(lambda: snapshot(self.repo, self.scratch, self.clock.now()))
+    async def snapshot(self, folder: str = "") -> str:
+        """See the port; see ``snapshot.snapshot``."""
+        return await uncut(
+            lambda: snapshot(self.repo, self._git_of(Path(folder)), self.scratch, self.clock.now())
+        )
 
     async def assert_toplevel(self, lease: Lease) -> None:
         """Raise ``OpenDevError`` unless the lease's folder is still its own worktree: asked before every write."""
@@ -115,6 +117,17 @@ class Keeper(LeaseDesk):
     async def drop_branch(self, branch: str, into: str = "") -> str:
         """Delete ``branch`` (short name) if its commits are proven to be elsewhere, or squashed on ``into``; says what happened."""
         return await uncut(lambda: self.delete_proven(branch, into))
+
+    def _git_of(self, folder: Path) -> Git:
+        if folder.is_relative_to(self.root) and folder != self.root:
+            checkout = self.checkout_at(self.root / folder.relative_to(self.root).parts[0])
+            checkout.assert_pointer()
+            return checkout.git()
+        if folder == Path() or folder.is_relative_to(self.repo.toplevel):
+            return self.repo.user_tree()
+        raise OpenDevError(
+            ErrorKind.GIT, f"The folder {folder} is no part of {self.repo.toplevel} and was not leased from it."
+        )
 
     def _record(
         self, *, write: bool, task: str, run_id: str, commit: str, shared: Path | None = None

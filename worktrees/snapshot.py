@@ -133,31 +133,31 @@ def status_paths(git: Git) -> tuple[str, ...]:
     return tuple(show(field[3:]) for field in fields)
 
 
-def snapshot(repo: Repository, scratch: Path, now: float) -> str:
-    """The user's present files (staged, unstaged and untracked) as a commit on HEAD, kept by a ref; HEAD itself when clean.
+def snapshot(repo: Repository, git: Git, scratch: Path, now: float) -> str:
+    """A folder's present files (staged, unstaged and untracked) as a commit on its HEAD, kept by a ref; HEAD itself when clean.
 
-    The user's files, index and HEAD are not touched. Raises ``OpenDevError`` when the tree has unresolved conflicts.
+    ``git`` is the folder's own. Its files, index and HEAD are not touched. Raises ``OpenDevError`` when the tree has
+    unresolved conflicts.
     """
-    git = repo.user_tree()
     head = git.resolve("HEAD")
     if unmerged := git.run("ls-files", "-u", "-z").fields:
         path = show(unmerged[0].partition("\t")[2])
         raise OpenDevError(
             ErrorKind.GIT,
-            f"{repo.toplevel} has unresolved conflicts ({path}), so it cannot be snapshot.",
+            f"{git.work_tree} has unresolved conflicts ({path}), so it cannot be snapshot.",
             "Resolve or abort the merge.",
         )
     tree = write_tree(git, scratch, head)
     if tree.nested:
         raise OpenDevError(
             ErrorKind.GIT,
-            f"{repo.toplevel} holds nested repositories that a snapshot cannot cover: {', '.join(tree.nested)}.",
+            f"{git.work_tree} holds nested repositories that a snapshot cannot cover: {', '.join(tree.nested)}.",
             "Add them to .gitignore, or run with --dirty ignore.",
         )
     if tree.id == git.line("rev-parse", f"{head}^{{tree}}"):
         return head
     commit = write_commit(
-        repo.admin, tree.id, (head,), "Uncommitted state of the user's checkout\n", repo.identity(now)
+        repo.admin, tree.id, (head,), "Uncommitted state of the working folder\n", repo.identity(now)
     )
     repo.admin.run("update-ref", f"{names.SNAPSHOT}{commit}", commit)
     return commit

@@ -79,7 +79,7 @@ socket.getaddrinfo = look_up
 from opendev.actors.model_service import ModelService
 from support.model_requests import make_request
 async def main():
-    service = ModelService({"env": json.loads(sys.argv[1]), "preload": True})
+    service = ModelService({"env": json.loads(sys.argv[1]), "preload": ["openai/test"]})
     for model in ("openai/test", "anthropic/claude-test"):
         async for item in service.stream(make_request(model)):
             last = item

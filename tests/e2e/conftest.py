@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opendev.llm.litellm_client import load_litellm
 from support.command_line import Sandbox
 from support.model_server import ModelServer, Reply, Seen
 
@@ -17,6 +18,12 @@ def sandbox(tmp_path: Path) -> Sandbox:
     made.project.mkdir()
     made.home.mkdir()
     return made
+
+
+@pytest.fixture(scope="session")
+def litellm_loaded() -> None:
+    """Once, before a run of this process: a run's own preloading thread would outlive a short test."""
+    load_litellm()
 
 
 @pytest.fixture

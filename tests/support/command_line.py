@@ -18,7 +18,7 @@ from opendev.tools.shell.reap import PROC
 
 from .model_server import ModelServer, Seen
 
-OPENDEV = Path(sys.executable).with_name("opendev")
+OPENDEV = Path(sys.executable).with_name("opendev")  # of the same installation as the tests
 FIELDS = (  # of `-p --output json`, in the order of cli.md
     *("schema", "session_id", "status", "exit_code", "text", "turns", "tool_calls", "model_calls", "tokens"),
     *("cost_usd", "wall_s", "files_changed", "error"),

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import TextIO
 
 from opendev.actors.hub import Hub
-from opendev.actors.ray_runtime import RayRuntime, quiet_stdio
+from opendev.actors.ray_runtime import RayRuntime
 from opendev.actors.sides import HubPorts, HubSettings
+from opendev.cli.stdio import own_stdio
 from opendev.core.clock import SystemClock
 
 RUN = "driverrun"
 
 
-async def main(home: Path, mode: str) -> None:
-    out, _ = quiet_stdio(home / "driver.log")
+async def main(home: Path, mode: str, out: TextIO) -> None:
     runtimes: list[RayRuntime] = []
 
     def make_ray(on_session: Callable[[Path], None]) -> RayRuntime:
@@ -88,4 +88,6 @@ def listening() -> list[str]:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
+    place = Path(sys.argv[1])
+    with own_stdio() as stdio, stdio.diverted(place / "driver.log"):
+        asyncio.run(main(place, sys.argv[2], stdio.out))

@@ -19,8 +19,16 @@ class Heard:
         self.downs.append(down)
 
 
-def pool(runtime: LocalRuntime, cap: int, warm: int = 0, heard: Heard | None = None) -> HostPool:
-    return HostPool(runtime, PoolPlan(PROBE, (), cap=cap, warm=warm), heard or Heard())
+def pool(
+    runtime: LocalRuntime,
+    cap: int,
+    warm: int = 0,
+    heard: Heard | None = None,
+    share_from: int | None = None,
+) -> HostPool:
+    return HostPool(
+        runtime, PoolPlan(PROBE, (), cap=cap, warm=warm, share_from=share_from), heard or Heard()
+    )
 
 
 async def test_readers_share_evenly_at_the_cap_and_leave_writers_alone() -> None:
@@ -73,4 +81,32 @@ async def test_a_host_that_cannot_start_is_an_error_for_whoever_needs_it() -> No
     await asyncio.sleep(0.02)
     with pytest.raises(OpenDevError, match="broken on purpose"):
         await hosts.acquire("a", exclusive=True)
+    await hosts.close()
+
+
+async def test_readers_share_as_soon_as_each_core_has_a_host_and_the_pool_does_not_overshoot() -> None:
+    runtime = LocalRuntime()
+    hosts = pool(runtime, cap=8, warm=2, share_from=2)
+    hosts.warm()
+    readers = await asyncio.gather(*(hosts.acquire(f"r{n}", exclusive=False) for n in range(8)))
+    assert sorted(len(h.agents) for h in set(readers)) == [4, 4]
+    await asyncio.sleep(0.05)
+    assert len(runtime.actors) == 4  # two at work, two idle again for whoever comes next
+    await hosts.close()
+
+
+async def test_cold_readers_wait_for_one_host_a_core_and_spread_over_them() -> None:
+    runtime = LocalRuntime()
+    hosts = pool(runtime, cap=8, share_from=2)
+    readers = await asyncio.gather(*(hosts.acquire(f"r{n}", exclusive=False) for n in range(4)))
+    assert sorted(len(h.agents) for h in set(readers)) == [2, 2]
+    await hosts.close()
+
+
+async def test_writers_get_processes_of_their_own_and_do_not_count_as_shared() -> None:
+    hosts = pool(LocalRuntime(), cap=8, share_from=2)
+    writers = {(await hosts.acquire(f"w{n}", exclusive=True)).ref.name for n in range(4)}
+    readers = {(await hosts.acquire(f"r{n}", exclusive=False)).ref.name for n in range(4)}
+    assert (len(writers), len(readers)) == (4, 2)
+    assert not writers & readers
     await hosts.close()

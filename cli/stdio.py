@@ -1,0 +1,66 @@
+"""The user's stdout and stderr, kept for what OpenDev says; whatever else writes to fds 1 and 2 lands in a log (ray.md rule 3)."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Generator
+from dataclasses import dataclass
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TextIO
+
+
+@dataclass(frozen=True, slots=True)
+class Stdio:
+    """``out`` and ``err`` reach the user also while ``diverted``; on a terminal they are that terminal."""
+
+    out: TextIO
+    err: TextIO
+
+    @contextlib.contextmanager
+    def diverted(self, log: Path) -> Generator[None]:
+        """While inside, fds 1 and 2 append to ``log`` (0600): Ray's threads, C++ code and libraries write to the fds themselves.
+
+        They are put back at the end, however it ends.
+        """
+        log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _flush()
+        target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        saved = [os.dup(fd) for fd in (1, 2)]
+        try:
+            for fd in (1, 2):
+                os.dup2(target, fd)
+            yield
+        finally:
+            _flush()
+            for fd, own in zip((1, 2), saved, strict=True):
+                os.dup2(own, fd)
+            for fd in (target, *saved):
+                os.close(fd)
+
+
+@contextlib.contextmanager
+def own_stdio() -> Generator[Stdio]:
+    """Streams for one command; what was written is flushed at the end, and a reader that went away is no error."""
+    stdio = Stdio(_copy(sys.stdout, 1), _copy(sys.stderr, 2))
+    try:
+        yield stdio
+    finally:
+        for stream in (stdio.out, stdio.err):
+            if stream not in (sys.stdout, sys.stderr):
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+
+def _copy(stream: TextIO, fd: int) -> TextIO:
+    """The same file by another fd. A stream that is not on ``fd`` (a test's buffer) cannot be diverted, so it is its own copy."""
+    if not isinstance(stream, TextIOWrapper) or stream.fileno() != fd:
+        return stream
+    stream.flush()
+    return os.fdopen(os.dup(fd), "w", buffering=1, encoding=stream.encoding, errors=stream.errors)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # the reader has gone, or it was closed
+            stream.flush()

@@ -1,0 +1,90 @@
+"""The root command: version, wrong usage, and help with an example everywhere."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+from opendev import __version__
+from opendev.cli.main import app
+
+from .conftest import CommandLine
+
+
+def commands(command: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command of the tree with its words."""
+    yield path, command
+    for name, below in getattr(command, "commands", {}).items():
+        yield from commands(below, *path, name)
+
+
+TREE = list(commands(typer.main.get_command(app)))
+
+
+def test_the_tree_holds_the_documented_commands() -> None:
+    found = {" ".join(path) for path, _ in TREE}
+    assert found >= {
+        *("swarm run", "swarm plan", "swarm resume", "swarm status", "swarm report", "swarm cancel", "swarm demo"),
+        *("worktrees list", "worktrees doctor", "worktrees prune", "agents list", "agents show"),
+        *("models list", "models show", "config show", "config explain", "config set", "config path"),
+        *("config check", "tools list", "tools show", "tools run", "policy check", "doctor"),
+    }
+
+
+@pytest.mark.parametrize("path", [path for path, _ in TREE], ids=" ".join)
+def test_every_command_has_help_with_an_example(cli: CommandLine, path: tuple[str, ...]) -> None:
+    cli.patch.setenv("COLUMNS", "200")
+    done = cli(*path, "--help")
+    assert done.code == 0
+    if path:
+        assert f"opendev {path[0]}" in done.out
+    assert "Example:" in done.out
+
+
+@pytest.mark.parametrize("path", [path for path, _ in TREE], ids=" ".join)
+def test_an_unknown_option_is_wrong_usage(cli: CommandLine, path: tuple[str, ...]) -> None:
+    done = cli(*path, "--no-such-option")
+    assert (done.code, done.out) == (2, "")
+    assert "--no-such-option" in done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("path", [(), ("config",), ("tools",), ("agents",), ("worktrees",), ("policy",)])
+def test_a_wrong_sub_command_is_wrong_usage(cli: CommandLine, path: tuple[str, ...]) -> None:
+    done = cli(*path, "no-such-command")
+    assert (done.code, done.out) == (2, "")
+    assert "no-such-command" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("-p",), "-p"),
+        (("-p", "x", "doctor"), "sub-command"),
+        (("-p", "x", "--output", "xml"), "xml"),
+        (("-p", "x", "--max-iterations", "0"), "--max-iterations"),
+        (("--working-dir", "/no/such/folder", "doctor"), "/no/such/folder"),
+        (("swarm", "no-such-file.toml"), "no-such-file.toml"),
+    ],
+)
+def test_wrong_usage_is_two_and_a_sentence(cli: CommandLine, arguments: tuple[str, ...], told: str) -> None:
+    done = cli(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert told in done.err
+
+
+def test_the_version(cli: CommandLine) -> None:
+    assert cli("--version").out == f"opendev {__version__}\n"
+
+
+def test_without_a_terminal_the_way_is_named(cli: CommandLine) -> None:
+    done = cli()
+    assert (done.code, done.out) == (2, "")
+    assert "-p" in done.err
+
+
+def test_a_broken_settings_file_stops_every_command_that_reads_it(cli: CommandLine) -> None:
+    path = cli.settings({"no_such": 1})
+    for arguments in (("doctor",), ("models", "list"), ("tools", "run", "read_file"), ("-p", "x")):
+        done = cli(*arguments)
+        assert (done.code, done.out, f"{path}, line 2" in done.err) == (2, "", True), done.err
