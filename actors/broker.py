@@ -13,13 +13,12 @@ from ..agents.transcript import TranscriptLine
 from ..core.agent import AgentReport, AgentSpec, AgentStatus, AgentTask, Budget, SpawnRequest
 from ..core.chat import Message, Role, SystemMessage
 from ..core.errors import ErrorKind, OpenDevError
-from ..core.events import Event, LeaseEnded, LeaseGranted
+from ..core.events import Event
 from ..core.ids import new_id
-from ..core.lease import Lease
 from ..core.mail import Result
-from ..core.ports import LeaseDesk
 from ..store.atomic import JsonlLog
 from .inbox import Inbox
+from .isolation import Isolation, Place
 from .sides import HubPorts, HubSettings
 from .state import fanout
 from .state.fanout import Caps, Ended, Fanout, Grant, Refusal, Wish
@@ -48,7 +47,7 @@ class Broker:
         self._inbox = Inbox(ports.run_dir / "reports.jsonl")
         self._background: dict[str, asyncio.Task[AgentReport]] = {}
         self._parents: dict[str, str] = {}
-        self._leases: dict[str, Lease] = {}
+        self._isolation = Isolation(ports.desk, hub.emit)
         self._asking: dict[str, int] = {}
 
     async def spawn(self, parent_id: str, request: SpawnRequest) -> Result:
@@ -59,17 +58,13 @@ class Broker:
         earlier = await self._earlier(parent_id, request.resume) if request.resume else None
         spec = self._spec(parent, request.agent or (earlier.agent if earlier else ""))
         child_id = request.resume or new_id()
-        alone = self._ports.specs[
-            spec.name
-        ].writes  # by its own nature: a parent's lesser rights must not end its isolation
-        if alone:
-            self._desk()
+        place = self._isolation.place(self._ports.specs[spec.name], spec)
         depth = self._admit(parent, child_id)
         self._asking[parent_id] = self._asking.get(parent_id, 0) + 1
         try:
             history = await asyncio.to_thread(history_of, earlier.transcript) if earlier else ()
             task = self._task(parent, spec, request, child_id, depth, history)
-            work = asyncio.get_running_loop().create_task(self._run(task, alone=alone))
+            work = asyncio.get_running_loop().create_task(self._run(task, place))
         except BaseException:
             self._close(parent_id, child_id)
             raise
@@ -184,67 +179,15 @@ class Broker:
         model = self._settings.tiers.get(name, "" if name in TIERS else name)
         return {**parent.models, Role.ACTION: model} if model else parent.models
 
-    async def _run(self, task: AgentTask, *, alone: bool) -> AgentReport:
+    async def _run(self, task: AgentTask, place: Place) -> AgentReport:
         await asyncio.sleep(TURN_S if self._settings.runtime == "auto" else 0)
         parallel = self._asking.get(task.parent, 0) > 1
         try:
-            if alone:
-                report = await self._in_lease(task, parallel)
-            else:
-                report = await self._hub.run(task, parallel)
+            report = await self._isolation.run(task, place, lambda placed: self._hub.run(placed, parallel))
         except OpenDevError as error:
             report = AgentReport(id=task.id, agent=task.spec.name, status=AgentStatus.INFRA, error=error.info)
         await asyncio.to_thread(self._inbox.file, report)
         return report
-
-    async def _in_lease(self, task: AgentTask, parallel: bool) -> AgentReport:
-        desk = self._desk()
-        above = self._leases.get(task.parent)
-        base = await desk.commit(above, "Work in progress, before a sub-agent started") if above else ""
-        lease = await desk.lease(write=True, task=task.id, run_id=task.run_id, base=base)
-        self._leases[task.id] = lease
-        self._hub.emit(LeaseGranted(agent=task.id, lease=lease))
-        try:
-            report = await self._hub.run(task.model_copy(update={"root": lease.path}), parallel)
-            return await self._settled(lease, report)
-        except asyncio.CancelledError:
-            await self._end_lease(lease, "the agent was cancelled")
-            raise
-        finally:
-            self._leases.pop(task.id, None)
-
-    def _desk(self) -> LeaseDesk:
-        if self._ports.desk is None:
-            raise OpenDevError(
-                ErrorKind.GIT,
-                "An agent that may write needs a worktree of its own, but this folder is no git repository.",
-                "Run `git init` and commit, or use a read-only agent.",
-            )
-        return self._ports.desk
-
-    async def _settled(self, lease: Lease, report: AgentReport) -> AgentReport:
-        """Commit what a finished writer left; a lost or cancelled one's work is saved under a rescue ref instead."""
-        desk = self._desk()
-        files = await desk.changed(lease)
-        if report.status in (AgentStatus.INFRA, AgentStatus.CANCELLED, AgentStatus.TIMEOUT):
-            saved = await self._end_lease(lease, f"the agent ended as {report.status}")
-            return report.model_copy(update={"files_changed": files, "branch": saved if files else ""})
-        title = next(iter(report.text.strip().splitlines()), "") or f"Work of {report.agent}"
-        commit = await desk.commit(lease, title[:72])
-        detail = await desk.release(lease)
-        self._hub.emit(LeaseEnded(lease_id=lease.id, how="released", detail=detail))
-        kept = commit != lease.base
-        update = {
-            "files_changed": files,
-            "branch": lease.branch if kept else "",
-            "commit": commit if kept else "",
-        }
-        return report.model_copy(update=update)
-
-    async def _end_lease(self, lease: Lease, reason: str) -> str:
-        saved = await self._desk().quarantine(lease, reason)
-        self._hub.emit(LeaseEnded(lease_id=lease.id, how="quarantined", detail=f"{reason}; saved as {saved}"))
-        return saved
 
 
 def history_of(transcript: str) -> tuple[Message, ...]:

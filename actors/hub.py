@@ -39,7 +39,7 @@ from .janitor_pipe import Janitor
 from .permits import Permits
 from .postroom import Postroom, agent_of
 from .runs import Live, RunPorts, failure, verdict, work
-from .sides import HubPorts, HubSettings, Sides
+from .sides import HubPorts, HubSettings, Sides, SidesPorts
 from .state import supervision
 from .state.supervision import Bury, HostDown, Over, Placed, Started, Stop, StopAsked, Tree
 from .worker import AGENT_MARK, RUN_MARK
@@ -58,7 +58,7 @@ class Hub:
         folder, run, clock = ports.run_dir, settings.run_id, ports.clock
         self._events = EventLog(folder / "events.jsonl", run_id=run, clock=clock)
         self._asks = AskDesk(emit=self.emit, clock=clock, timeout_s=settings.approval_timeout_s)
-        self._permits = Permits(settings.max_concurrent)
+        self._permits = Permits(settings.max_concurrent, lambda: self._sides.stir())
         self._postroom = Postroom(
             path=folder / "mail.jsonl", session=run, clock=clock, take=self._take, reply=self._reply
         )
@@ -68,9 +68,7 @@ class Hub:
             settings,
             ports,
             self._postroom,
-            emit=self.emit,
-            on_down=self._host_down,
-            on_session=self._janitor.remove_on_exit,
+            SidesPorts(self.emit, self._host_down, self._janitor.remove_on_exit, self._permits.holds),
         )
         self._tree = Tree()
         self._live: dict[str, Live] = {}
@@ -206,7 +204,7 @@ class Hub:
         live = self._live[task.id] = Live(task, parallel=parallel, since=self._ports.clock.monotonic())
         self._tree, _ = supervision.step(self._tree, Started(task.id, task.parent))
         self._spawned += 1
-        ports = RunPorts(self._permits, self._sides, self.emit, self._placed)
+        ports = RunPorts(self._permits, self._sides, self.emit, self._placed, self._above)
         live.call = asyncio.get_running_loop().create_task(work(live, ports))
         try:
             await asyncio.wait({live.call})
@@ -310,6 +308,14 @@ class Hub:
         if live.host is not None:
             self._tree, _ = supervision.step(self._tree, Placed(live.task.id, live.host.ref.name))
             self._pids[live.host.pid] = None
+
+    def _above(self, agent: str) -> frozenset[str]:
+        """Its ancestors."""
+        parents = {node.agent: node.parent for node in self._tree.nodes}
+        found: set[str] = set()
+        while (agent := parents.get(agent, "")) and agent not in found:
+            found.add(agent)
+        return frozenset(found)
 
     def _task_of(self, agent_id: str) -> AgentTask | None:
         live = self._live.get(agent_id)

@@ -3,14 +3,18 @@
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 
 
 class Permits:
-    """First come, first served. ``take`` and ``end`` belong together; between them ``lent`` may give the permit up."""
+    """First come, first served. ``take`` and ``end`` belong together; between them ``lent`` may give the permit up.
 
-    def __init__(self, count: int) -> None:
+    ``on_lent`` is called whenever an agent begins to wait for others.
+    """
+
+    def __init__(self, count: int, on_lent: Callable[[], None]) -> None:
         self._free = count
+        self._on_lent = on_lent
         self._queue: deque[asyncio.Future[None]] = deque()
         self._members: set[str] = set()
         self._holders: set[str] = set()
@@ -21,6 +25,10 @@ class Permits:
     def held(self) -> int:
         """How many agents work now."""
         return len(self._holders)
+
+    def holds(self, agent: str) -> bool:
+        """Whether the agent works now; one that waits for others, or for a permit, does not."""
+        return agent in self._holders
 
     async def take(self, agent: str) -> None:
         """Wait for a permit."""
@@ -60,6 +68,7 @@ class Permits:
         if agent in self._holders:
             self._holders.discard(agent)
             self._give()
+            self._on_lent()
         try:
             yield
         finally:

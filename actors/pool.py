@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..core.errors import OpenDevError
+from ..core.errors import ErrorKind, OpenDevError
 from ..core.mail import Down
 from ..core.ports import Ref, Runtime
 
@@ -38,10 +38,19 @@ class PoolPlan:
 
 
 class HostPool:
-    """Starts, lends and ends hosts of one runtime. ``on_down`` hears of a host that died, with its agents."""
+    """Starts, lends and ends hosts of one runtime. ``on_down`` hears of a host that died, with its agents.
 
-    def __init__(self, runtime: Runtime, plan: PoolPlan, on_down: Callable[[Down], Awaitable[None]]) -> None:
-        self._runtime, self._plan, self._on_down = runtime, plan, on_down
+    ``working`` says whether an agent goes on by itself now, or waits for its sub-agents; ``stir`` is called when that changes.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        plan: PoolPlan,
+        on_down: Callable[[Down], Awaitable[None]],
+        working: Callable[[str], bool],
+    ) -> None:
+        self._runtime, self._plan, self._on_down, self._working = runtime, plan, on_down, working
         self._hosts: list[Host] = []
         self._starting = 0
         self._count = 0
@@ -60,27 +69,30 @@ class HostPool:
         self._warm = self._plan.warm
         self._refill(self._warm)
 
-    async def acquire(self, agent: str, *, exclusive: bool) -> Host:
-        """A host for the agent: an idle one, else a new one (for a reader only below ``share_from``), else the least loaded
-        that may be shared.
-
-        At the cap a writer shares as a last resort: waiting could block a parent for ever, and its worktree is its own.
-        Raises ``OpenDevError`` (infra) when no host can be started.
+    async def acquire(self, agent: str, *, exclusive: bool, above: frozenset[str] = frozenset()) -> Host:
+        """A host for the agent: an idle one, else a new one (for a reader only below ``share_from``), else one to share, else
+        it waits; see ``_shared``. ``above``: its ancestors. Raises ``OpenDevError`` (infra) when no host can be started.
         """
         while True:
+            if self._closed:
+                raise OpenDevError(ErrorKind.INFRA, f"Agent {agent} got no process: its runtime was ended.")
             host = next((h for h in self._hosts if not h.agents), None)
             if host is None and self._may_start(exclusive=exclusive):
                 self._starting += 1
                 host = await self._start(reserve=agent)
-            if host is None and not (self._starting and self._too_few()):
-                host = self._least_loaded()
+            if host is None:
+                host = self._shared(exclusive=exclusive, above=above)
             if host is not None:
                 host.agents.add(agent)
-                host.exclusive = exclusive
+                host.exclusive = host.exclusive or exclusive
                 self._refill()
                 return host
             self._news.clear()
             await self._news.wait()
+
+    def stir(self) -> None:
+        """Let those who wait for a host look again."""
+        self._news.set()
 
     def release(self, host: Host, agent: str) -> None:
         """The agent is done; an idle host is kept for the next one, for 60 s beyond the warm ones."""
@@ -117,9 +129,19 @@ class HostPool:
         sharable = sum(not h.exclusive for h in self._hosts)
         return not self._hosts or (self._plan.share_from is not None and sharable < self._plan.share_from)
 
-    def _least_loaded(self) -> Host | None:
-        shared = [h for h in self._hosts if not h.exclusive] or self._hosts
-        return min(shared, key=lambda h: len(h.agents), default=None)
+    def _shared(self, *, exclusive: bool, above: frozenset[str]) -> Host | None:
+        """A busy host to share; None where waiting is better.
+
+        Readers share with readers. Otherwise the agent waits as long as there is a host whose agents all go on by themselves:
+        that host will be free, so nobody can wait for ever. When every host is held by an agent that waits for others (which
+        may, in the end, wait for this one) it shares, best with its own ancestors: they do nothing until it has ended.
+        """
+        readers = [h for h in self._hosts if not h.exclusive]
+        if not exclusive and readers and not (self._starting and self._too_few()):
+            return min(readers, key=lambda h: len(h.agents))
+        if self._starting or any(all(map(self._working, h.agents)) for h in self._hosts):
+            return None
+        return min(self._hosts, key=lambda h: (not h.agents <= above, len(h.agents)), default=None)
 
     async def _start(self, reserve: str = "") -> Host:
         """The caller has counted it in ``_starting``, at the moment of its decision: two calls must not start one too many."""

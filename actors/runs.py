@@ -41,6 +41,7 @@ class RunPorts:
     sides: Sides
     emit: Callable[[Event], None]
     placed: Callable[[Live], None]
+    above: Callable[[str], frozenset[str]]
 
 
 async def work(live: Live, ports: RunPorts) -> AgentReport:
@@ -49,7 +50,8 @@ async def work(live: Live, ports: RunPorts) -> AgentReport:
     await ports.permits.take(task.id)
     side = await ports.sides.choose(task, parallel=live.parallel)
     live.pool = side.pool
-    live.host = await side.pool.acquire(task.id, exclusive=task.spec.writes or not task.depth)
+    exclusive = task.spec.writes or not task.depth
+    live.host = await side.pool.acquire(task.id, exclusive=exclusive, above=ports.above(task.id))
     ports.placed(live)
     ports.emit(
         AgentStarted(

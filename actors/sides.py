@@ -70,21 +70,21 @@ class Side:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
+@dataclass(frozen=True, slots=True)
+class SidesPorts:
+    """What the sides need of the hub: events out, deaths of hosts, the session folder, and whether an agent works by itself."""
+
+    emit: Callable[[Event], None]
+    on_down: Callable[[Down], Awaitable[None]]
+    on_session: Callable[[Path], None]
+    working: Callable[[str], bool]
+
+
 class Sides:
     """The local side always stands; the Ray side is started at the first need, and its failure is told, not hidden."""
 
-    def __init__(
-        self,
-        settings: HubSettings,
-        ports: HubPorts,
-        postroom: Postroom,
-        *,
-        emit: Callable[[Event], None],
-        on_down: Callable[[Down], Awaitable[None]],
-        on_session: Callable[[Path], None],
-    ) -> None:
-        self._settings, self._ports, self._postroom = settings, ports, postroom
-        self._emit, self._on_down, self._on_session = emit, on_down, on_session
+    def __init__(self, settings: HubSettings, ports: HubPorts, postroom: Postroom, hub: SidesPorts) -> None:
+        self._settings, self._ports, self._postroom, self._hub = settings, ports, postroom, hub
         self._local: Side | None = None
         self._ray: Side | None = None
         self._runtime: Runtime | None = None
@@ -110,7 +110,7 @@ class Sides:
         post = DirectRef("mail", self._postroom)
         settings = {**self._ports.worker, "window_s": 0.0}
         plan = PoolPlan(self._settings.worker, (settings, post, self._model), cap=LOCAL_HOSTS)
-        pool = HostPool(self._ports.local, plan, self._on_down)
+        pool = HostPool(self._ports.local, plan, self._hub.on_down, self._hub.working)
         self._local = Side(self._ports.local, post, pool, self._model)
 
     async def ensure_ray(self) -> bool:
@@ -120,11 +120,17 @@ class Sides:
         except OpenDevError as error:
             if not self._failed:
                 self._failed = error.info.sentence()
-                self._emit(
+                self._hub.emit(
                     Notice(level="warning", text=f"{self._failed} All agents run in this process instead.")
                 )
             return False
         return True
+
+    def stir(self) -> None:
+        """An agent began to wait for others: who waits for a host may now have to share one."""
+        for side in (self._local, self._ray):
+            if side is not None:
+                side.pool.stir()
 
     async def choose(self, task: AgentTask, *, parallel: bool) -> Side:
         """The side for an agent: processes for parallel and writing sub-agents, this process for the rest."""
@@ -193,7 +199,7 @@ class Sides:
                 ErrorKind.CONFIG, "This run has no Ray runtime.", "Use --runtime auto or local."
             )
         if self._runtime is None:
-            self._runtime = self._ports.make_ray(self._on_session)
+            self._runtime = self._ports.make_ray(self._hub.on_session)
         runtime = self._runtime
         await runtime.start()
         mailbox = await runtime.spawn("opendev.actors.main:Mailbox", name="main")
@@ -208,7 +214,7 @@ class Sides:
             warm=min(self._settings.warm_hosts, self._settings.cores),
             share_from=self._settings.cores,
         )
-        side = Side(runtime, mailbox, HostPool(runtime, plan, self._on_down), model)
+        side = Side(runtime, mailbox, HostPool(runtime, plan, self._hub.on_down, self._hub.working), model)
         side.drain = asyncio.get_running_loop().create_task(self._postroom.drain(mailbox))
         runtime.watch(mailbox, lambda down: self._mailbox_died(side, down))
         side.pool.warm()
@@ -218,14 +224,16 @@ class Sides:
         """Without mail no worker of that side can go on: end them, so that every call of theirs fails at once."""
         if self._ray is side:
             self._ray = None
-        self._emit(Notice(level="error", text=f"The main actor died ({down.reason}); its agents are ended."))
+        self._hub.emit(
+            Notice(level="error", text=f"The main actor died ({down.reason}); its agents are ended.")
+        )
         await side.pool.close()
         if side.compactor is not None:
             await side.runtime.kill(side.compactor)
 
     async def _spawn_model(self, runtime: Runtime) -> Ref:
         model = await runtime.spawn(self._settings.model_service, self._ports.model, name="model")
-        self._notices = NoticeRelay(model, self._emit)
+        self._notices = NoticeRelay(model, self._hub.emit)
         return model
 
     async def _spawn_compactor(self, side: Side) -> Ref:

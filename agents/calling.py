@@ -2,6 +2,7 @@
 
 from ..context.pressure import estimate
 from ..core.chat import ModelFailed, ModelReply, ModelRequest, ToolSchema
+from ..core.errors import ErrorKind
 from ..core.events import TextDelta
 from ..core.ids import new_id
 from .iteration import IterationContext
@@ -36,7 +37,8 @@ async def ask_model(ctx: IterationContext, tools: tuple[ToolSchema, ...]) -> Mod
     if reply is None:
         return None
     ctx.usage += reply.usage
-    ctx.model_calls += 1
-    if isinstance(reply, ModelReply) and not reply.usage.estimated:
+    refused = isinstance(reply, ModelFailed) and reply.error.kind is ErrorKind.BUDGET
+    ctx.model_calls += 0 if refused else 1  # a call the budget refused was never made
+    if isinstance(reply, ModelReply):  # also when only its price is a guess (CMP-02)
         ctx.compaction.meter.calibrate(reply.usage.input, estimate(view, tools))
     return reply

@@ -9,7 +9,7 @@ from pydantic import Field
 from ..context.compaction import Compactor
 from ..context.pressure import DEFAULT_THRESHOLDS
 from ..core.agent import AgentSpec
-from ..core.chat import Role
+from ..core.chat import Role, ThinkingLevel
 from ..core.clock import Clock
 from ..core.model import Frozen
 from ..core.ports import Asker, EventSink, ModelClient, Shell, Spawner, Symbols
@@ -29,6 +29,7 @@ class AgentSettings(Frozen):
     thresholds: tuple[float, ...] = DEFAULT_THRESHOLDS
     limits: Limits = Limits()
     blocked_commands: tuple[str, ...] = ()
+    thinking: ThinkingLevel = ThinkingLevel.OFF
     custom: tuple[AgentSpec, ...] = ()
 
     def window(self, model: str) -> int:

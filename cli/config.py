@@ -10,7 +10,7 @@ from ..configs.explain import explain
 from ..configs.load import load_config
 from ..configs.set_value import changed_settings
 from ..store.atomic import write_atomic
-from .project import open_project
+from .project import Project, open_project
 
 app = typer.Typer(
     help="Show, explain and change settings. Example: opendev config explain model", no_args_is_help=True
@@ -22,8 +22,7 @@ def show(context: typer.Context) -> None:
     """Print all settings as JSON. Example: opendev config show"""
     project = open_project(context.obj)
     typer.echo(json.dumps(project.config.model_dump(mode="json"), indent=2))
-    for warning in project.loaded.warnings:
-        typer.echo(f"Warning: {warning}", err=True)
+    _warn(project)
 
 
 @app.command(name="explain")
@@ -51,6 +50,7 @@ def set_key(
     load_config(project=project.path, environment=project.environment, cli={key: parsed})
     write_atomic(path, content, 0o644 if in_project else 0o600)
     typer.echo(f"{key} is set in {path}.")
+    _warn(project)
 
 
 @app.command()
@@ -65,6 +65,10 @@ def path(context: typer.Context) -> None:
 def check(context: typer.Context) -> None:
     """Check every settings file; exit 2 and the place of the fault when one is wrong. Example: opendev config check"""
     project = open_project(context.obj)
+    _warn(project)
+    typer.echo("The settings are valid.")
+
+
+def _warn(project: Project) -> None:
     for warning in project.loaded.warnings:
         typer.echo(f"Warning: {warning}", err=True)
-    typer.echo("The settings are valid.")

@@ -1,9 +1,9 @@
 """The console script: answers --version before anything heavy is imported, and is the last border for errors."""
 
+import gc
 import os
 import sys
 from contextlib import suppress
-from io import TextIOWrapper
 
 
 def main() -> None:
@@ -13,12 +13,17 @@ def main() -> None:
 
         print(f"opendev {__version__}")
         return
+    gc.set_threshold(
+        100_000, 20, 20
+    )  # imports make hundreds of thousands of objects that all stay: 5 % of a short run
     from .main import run
 
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(
-            errors="backslashreplace"
-        )  # a check mark must not end a run where the locale has none
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # the caller closed it
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - open until the end
+    # A check mark must not end a run where the locale has none.
+    if reconfigure := getattr(sys.stdout, "reconfigure", None):
+        reconfigure(errors="backslashreplace")
     code = run(sys.argv[1:])
     _flush()
     sys.exit(code)

@@ -10,25 +10,19 @@ from typer.exceptions import TyperException
 
 from .. import __version__
 from ..core.approval import ApprovalLevel, Mode
+from ..core.chat import ThinkingLevel
 from ..core.errors import ErrorInfo, ErrorKind, OpenDevError, exit_of
 from ..core.exits import Exit
-from . import agents, config, doctor, models, policy, swarm, tools, worktrees
-from .project import open_project
+from .lazy import LazyGroup
 
 app = typer.Typer(
     name="opendev",
+    cls=LazyGroup,
     help="A terminal coding agent that runs many agents in parallel and lands their work on a branch that is always green.",
     no_args_is_help=False,
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.add_typer(swarm.app, name="swarm")
-app.add_typer(worktrees.app, name="worktrees")
-app.add_typer(agents.app, name="agents")
-app.add_typer(models.app, name="models")
-app.add_typer(config.app, name="config")
-app.add_typer(tools.app, name="tools")
-app.add_typer(policy.app, name="policy")
 
 
 class Output(StrEnum):
@@ -58,6 +52,9 @@ def root(  # noqa: PLR0913 - the command line is fixed
     model: Annotated[str | None, typer.Option(help="provider/NAME, above every setting")] = None,
     mode: Annotated[Mode, typer.Option(help="plan refuses every tool that writes or runs")] = Mode.NORMAL,
     approve: Annotated[ApprovalLevel | None, typer.Option(help="how much passes without asking")] = None,
+    thinking: Annotated[
+        ThinkingLevel | None, typer.Option(help="how much the agent thinks before each step")
+    ] = None,
     verify: Annotated[
         str, typer.Option(help="a command that must exit 0 before the work counts as done")
     ] = "",
@@ -91,7 +88,7 @@ def root(  # noqa: PLR0913 - the command line is fixed
     from .run import PromptOptions, run_prompt
 
     options = PromptOptions(
-        prompt=sys.stdin.read() if prompt == "-" else prompt,
+        prompt=_read(prompt),
         output=output.value,
         agent=agent,
         mode=mode,
@@ -106,6 +103,7 @@ def root(  # noqa: PLR0913 - the command line is fixed
         "model": model,
         "approval": approve.value if approve else None,
         "auto_approve": False if approve else None,
+        "thinking.level": thinking.value if thinking else None,
     }
     raise typer.Exit(run_prompt(working_dir, overrides, options))
 
@@ -116,9 +114,21 @@ def doctor_command(
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
     """Say what is installed, what is missing and how to mend it. Example: opendev doctor"""
+    from . import doctor
+    from .project import open_project
+
     findings = doctor.examine(open_project(context.obj))
     typer.echo(doctor.report(findings, as_json=as_json))
     raise typer.Exit(0 if all(finding.ok or not finding.needed for finding in findings) else int(Exit.INFRA))
+
+
+def _read(prompt: str) -> str:
+    """The prompt, from standard input for ``-``. Bytes that are no UTF-8 become question marks: no request could carry them."""
+    if prompt == "-":
+        if reconfigure := getattr(sys.stdin, "reconfigure", None):
+            reconfigure(encoding="utf-8", errors="replace")
+        prompt = getattr(sys.stdin, "read", str)()  # None: the caller closed it
+    return prompt.encode("utf-8", "replace").decode("utf-8")
 
 
 def run(arguments: list[str]) -> int:

@@ -29,9 +29,20 @@ class Project:
         return self.loaded.config
 
 
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError as error:
+        raise OpenDevError(
+            ErrorKind.USAGE,
+            "The current folder does not exist any more.",
+            "Go to another, or give --working-dir.",
+        ) from error
+
+
 def open_project(working_dir: Path | None, cli: Mapping[str, Any] | None = None) -> Project:
     """Open the project at ``working_dir`` (default: the current folder). Raises ``OpenDevError`` (usage, config)."""
-    path = (working_dir or Path.cwd()).expanduser().absolute()
+    path = (working_dir or _here()).expanduser().absolute()
     if not path.is_dir():
         raise OpenDevError(
             ErrorKind.USAGE, f"The folder {path} does not exist.", "Give an existing folder to --working-dir."

@@ -20,6 +20,8 @@ from ..core.events import Event, RunFinished, RunStarted
 from ..core.exits import Exit
 from ..core.ids import new_id
 from ..core.ops import Interrupt
+from ..llm.replay import Replay
+from ..store.atomic import JsonlLog
 from ..swarm.report import visible
 from ..ui.headless import JsonLines
 from ..ui.terminal import PromptLines
@@ -73,9 +75,10 @@ def run_prompt(working_dir: Path | None, overrides: Mapping[str, Any], options: 
         draw = stream if options.output == "stream-json" else PromptLines(stdio.err)
         try:
             project = open_project(working_dir, overrides)
-            _check(project, options)
+            models = _models(project, options)
+            _check(project, options, models)
             with stdio.diverted(project.layout.run(session) / "runtime.log"):
-                done = asyncio.run(_run(project, session, options, draw))
+                done = asyncio.run(_run(project, _task(project, session, options, models), options, draw))
         except OpenDevError as error:
             done = _Done(
                 _unstarted(session, options, AgentStatus.FAILED, error.info), exit_of(error.info.kind)
@@ -108,7 +111,15 @@ def _exit(report: AgentReport) -> Exit:
     return _EXITS[report.status]
 
 
-def _check(project: Project, options: PromptOptions) -> None:
+def _models(project: Project, options: PromptOptions) -> dict[Role, str]:
+    """The configured models; a replay where none is configured takes the one of the recording."""
+    models = project.config.models()
+    if options.replay is not None and Role.ACTION not in models:
+        models[Role.ACTION] = Replay(JsonlLog(options.replay), str(options.replay)).model
+    return models
+
+
+def _check(project: Project, options: PromptOptions, models: Mapping[Role, str]) -> None:
     project.layout.check_writable()
     if not options.prompt.strip():
         raise OpenDevError(
@@ -118,7 +129,7 @@ def _check(project: Project, options: PromptOptions) -> None:
         raise OpenDevError(
             ErrorKind.USAGE, f"There is no agent type `{options.agent}`.", "`opendev agents list` shows them."
         )
-    if not project.config.models().get(Role.ACTION) and options.replay is None:
+    if not models.get(Role.ACTION):
         raise OpenDevError(
             ErrorKind.CONFIG,
             "No model is configured.",
@@ -127,22 +138,19 @@ def _check(project: Project, options: PromptOptions) -> None:
 
 
 async def _run(
-    project: Project, session: str, options: PromptOptions, draw: Callable[[Event], None]
+    project: Project, task: AgentTask, options: PromptOptions, draw: Callable[[Event], None]
 ) -> _Done:
     with _interruptible() as stop:
         desk = await asyncio.to_thread(keeper_if_repository, project)
         async with open_hub(
-            project, session, options.runtime, desk=desk, record=options.record, replay=options.replay
+            project, task.run_id, options.runtime, desk=desk, record=options.record, replay=options.replay
         ) as hub:
             drawing = asyncio.create_task(_draw(hub, draw))
-            await asyncio.sleep(
-                0
-            )  # it subscribes now: what was told before the end is drawn, however short the run
-            scope = f"run:{session}"
-            await hub.model.ask("open_scope", scope, options.max_cost_usd, None)
-            hub.emit(RunStarted(what="prompt", detail={"prompt": options.prompt, "root": str(project.path)}))
+            await asyncio.sleep(0)  # it subscribes now: also the events of the shortest run are drawn
+            await hub.model.ask("open_scope", task.scopes[0], options.max_cost_usd, None)
+            hub.emit(RunStarted(what="prompt", detail={"prompt": task.prompt, "root": task.root}))
             stop.hub = hub
-            report = await hub.run_agent(_task(project, session, options, scope))
+            report = await hub.run_agent(task)
             usage, calls = await _spent(hub, replayed=options.replay is not None)
             code = _exit(report)
             hub.emit(RunFinished(status=report.status, exit_code=code))
@@ -159,7 +167,7 @@ async def _spent(hub: Hub, *, replayed: bool) -> tuple[Usage, int]:
     return hub.total if replayed else (Usage.model_validate(totals["usage"]), int(totals["calls"]))
 
 
-def _task(project: Project, session: str, options: PromptOptions, scope: str) -> AgentTask:
+def _task(project: Project, session: str, options: PromptOptions, models: dict[Role, str]) -> AgentTask:
     spec = builtin_specs()[options.agent]
     return AgentTask(
         id=f"main-{session}",
@@ -169,9 +177,9 @@ def _task(project: Project, session: str, options: PromptOptions, scope: str) ->
         root=str(project.path),
         mode=options.mode,
         approve=project.config.approval_level,
-        models=project.config.models(),
+        models=models,
         budget=Budget(max_cost_usd=options.max_cost_usd, max_iterations=options.max_iterations),
-        scopes=(scope,),
+        scopes=(f"run:{session}",),
         verify=options.verify,
         stream=True,
     )

@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Generator
 from dataclasses import dataclass
-from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
@@ -54,10 +53,17 @@ def own_stdio() -> Generator[Stdio]:
 
 def _copy(stream: TextIO, fd: int) -> TextIO:
     """The same file by another fd. A stream that is not on ``fd`` (a test's buffer) cannot be diverted, so it is its own copy."""
-    if not isinstance(stream, TextIOWrapper) or stream.fileno() != fd:
+    if _fd_of(stream) != fd:
         return stream
     stream.flush()
     return os.fdopen(os.dup(fd), "w", buffering=1, encoding=stream.encoding, errors=stream.errors)
+
+
+def _fd_of(stream: TextIO) -> int:
+    try:
+        return stream.fileno()
+    except (OSError, ValueError):  # it is in memory, or closed
+        return -1
 
 
 def _flush() -> None:

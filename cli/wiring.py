@@ -89,6 +89,7 @@ def agent_settings(project: Project) -> AgentSettings:
         thresholds=config.context.thresholds,
         limits=tool_limits(config),
         blocked_commands=config.blocked_commands,
+        thinking=config.thinking.level,
     )
 
 

@@ -114,19 +114,30 @@ def _parse(text: str) -> Any:
 
 def read_settings(path: Path) -> JsonObject:
     """The object in a settings file; empty when there is none. Raises ``OpenDevError`` (config)."""
+    return _parsed(path, _text_of(path))
+
+
+def _text_of(path: Path) -> str:
     try:
-        text = path.read_text("utf-8")
-    except FileNotFoundError:
-        return {}
+        return path.read_text("utf-8-sig")
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
     except (OSError, UnicodeDecodeError) as error:
         raise OpenDevError(
             ErrorKind.CONFIG, f"{path} cannot be read: {error}.", "Make it readable UTF-8 text, or remove it."
         ) from error
+
+
+def _parsed(path: Path, text: str) -> JsonObject:
     try:
         value = json.loads(text or "{}")
     except json.JSONDecodeError as error:
         raise OpenDevError(
             ErrorKind.CONFIG, f"{path}, line {error.lineno}: not valid JSON: {error.msg}.", "Mend the line."
+        ) from error
+    except RecursionError as error:
+        raise OpenDevError(
+            ErrorKind.CONFIG, f"{path} is nested too deeply.", "Settings are two levels deep."
         ) from error
     if not isinstance(value, dict):
         raise OpenDevError(
@@ -140,8 +151,8 @@ def read_settings(path: Path) -> JsonObject:
 def _from_file(layer: str, path: Path, warnings: list[str]) -> dict[str, Origin]:
     found: dict[str, Origin] = {}
     known = set(leaf_keys())
-    text = path.read_text("utf-8", errors="replace") if path.exists() else ""
-    settings, secrets = without_keys(read_settings(path))
+    text = _text_of(path)
+    settings, secrets = without_keys(_parsed(path, text))
     warnings += [
         f"{path}, line {line_of(text, key)}: `{key}` looks like a key and was left out; keys come from the environment only."
         for key in secrets

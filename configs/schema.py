@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue
 
 from ..core.approval import ApprovalLevel
-from ..core.chat import Role
+from ..core.chat import Role, ThinkingLevel
 from ..core.model import Frozen
 
 
@@ -35,6 +35,12 @@ class Agents(Frozen):
     max_depth: int = Field(ge=0, le=8)
     max_total: int = Field(ge=0, le=10_000)
     approval_timeout_s: float = Field(gt=0)
+
+
+class Thinking(Frozen):
+    """How much agents think before they act, in a model call of its own (LOOP-06)."""
+
+    level: ThinkingLevel
 
 
 class Commands(Frozen):
@@ -112,6 +118,7 @@ class AppConfig(Frozen):
     roles: Roles
     tiers: Tiers
     agents: Agents
+    thinking: Thinking
     commands: Commands
     edit: Edit
     context: Context

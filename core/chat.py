@@ -105,6 +105,15 @@ class Role(StrEnum):
     COMPACT = "compact"
 
 
+class ThinkingLevel(StrEnum):
+    """How much an agent thinks, in a call of its own, before it acts (LOOP-06)."""
+
+    OFF = "off"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"  # the trace is criticised and written again
+
+
 class ModelRequest(Frozen):
     """One call of a model. ``scopes`` are the budgets it is charged to (a task's and the run's)."""
 

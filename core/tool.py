@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
-from .approval import Mode
+from .approval import ApprovalLevel, Mode
 from .clock import Clock
 from .errors import ErrorInfo, ErrorKind
 from .interrupt import InterruptToken
@@ -112,6 +112,8 @@ class ToolContext:
     interrupt: InterruptToken
     memo: AgentMemo
     limits: Limits = Limits()
+    approve: ApprovalLevel = ApprovalLevel.SEMI_AUTO  # at AUTO, outside of plan mode, a plan needs no person (APR-09)
+    plans: Path | None = None  # the folder of plan files
 
 
 A = TypeVar("A", bound=Frozen)

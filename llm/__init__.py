@@ -1,1 +1,4 @@
-"""Models: one service's parts. Rooms: litellm_client (the door), convert, assembly, failures, retry, roles, catalog, cost, budget, recipes, replay."""
+"""Models: one service's parts.
+
+Rooms: litellm_client (the door), openai_direct (servers that speak OpenAI's dialect), convert, assembly, failures, retry, roles, catalog, cost, budget, recipes, replay.
+"""

@@ -60,9 +60,9 @@ class Assembly:
     def message(self) -> AssistantMessage:
         """The answer; call ids are unique and never empty, in the order of the calls."""
         return AssistantMessage(
-            content=self.text,
+            content=well_formed(self.text),
             tool_calls=tuple(self._unique_calls()),
-            thinking=tuple(self._thinking[index] for index in sorted(self._thinking)),
+            thinking=tuple(_sound(self._thinking[index]) for index in sorted(self._thinking)),
         )
 
     def reason(self) -> FinishReason:
@@ -89,7 +89,7 @@ class Assembly:
         content = getattr(delta, "content", None)
         piece = content if isinstance(content, str) else ""
         self.text += piece
-        return piece
+        return well_formed(piece)
 
     def _add_message(self, message: Any) -> None:
         content = getattr(message, "content", None)
@@ -130,9 +130,23 @@ class Assembly:
         taken: set[str] = set()
         for index in sorted(self._calls):
             part = self._calls[index]
-            call_id = part.id if part.id and part.id not in taken else f"call_{new_id()}"
+            own = well_formed(part.id)
+            call_id = own if own and own not in taken else f"call_{new_id()}"
             taken.add(call_id)
-            yield parse_call(call_id, part.name, part.raw)
+            yield parse_call(call_id, well_formed(part.name), well_formed(part.raw))
+
+
+def well_formed(text: str) -> str:
+    """``text`` as UTF-8 can carry it: the halves of a character that came in two pieces are joined, a lone half is replaced."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _sound(block: JsonObject) -> JsonObject:
+    return {key: well_formed(value) if isinstance(value, str) else value for key, value in block.items()}
 
 
 def _blocks(value: Any) -> list[JsonObject]:

@@ -75,15 +75,24 @@ class Catalog:
         return tomllib.loads(_MODELS_TOML.read_text(encoding="utf-8"))
 
     @cached_property
-    def _table(self) -> dict[str, JsonObject]:
-        """litellm's table, read as data: importing litellm costs six seconds (ray.md)."""
+    def _table(self) -> str:
+        """litellm's table as text (3.5 MB of JSON); importing litellm for it would cost seconds (ray.md)."""
         spec = find_spec("litellm")
         if spec is None or spec.origin is None:
-            return {}
+            return ""
         try:
-            return json.loads((Path(spec.origin).parent / _TABLE).read_bytes())
+            return (Path(spec.origin).parent / _TABLE).read_text("utf-8")
         except (OSError, ValueError):
-            return {}  # a later litellm may keep it elsewhere: start without capability data
+            return ""  # a later litellm may keep it elsewhere: start without capability data
+
+    def _row(self, key: str) -> JsonObject | None:
+        """One row, parsed alone: the whole table takes 60 ms at every start."""
+        head = f"\n    {json.dumps(key)}: "
+        at = self._table.rfind(head + "{")  # of a key that stands there twice the last counts, as in JSON
+        try:
+            return json.JSONDecoder().raw_decode(self._table, at + len(head))[0] if at >= 0 else None
+        except ValueError:
+            return None
 
     @cached_property
     def _dev(self) -> dict[str, JsonObject]:
@@ -124,9 +133,11 @@ class Catalog:
 
     def _from_table(self, model: str) -> ModelInfo | None:
         provider, _, name = model.partition("/")
-        row = self._table.get(model) or self._table.get(name)
-        if row is None or (model not in self._table and row.get("litellm_provider") != provider):
-            return None
+        row = self._row(model)
+        if row is None:
+            row = self._row(name)
+            if row is None or row.get("litellm_provider") != provider:
+                return None
         return ModelInfo(
             name=model,
             window=_count(row.get("max_input_tokens") or row.get("max_tokens")),

@@ -98,6 +98,9 @@ def parse_call(call_id: str, name: str, raw: str) -> ToolCall:
         return ToolCall(id=call_id, name=name)  # no arguments is how several providers spell {}
     try:
         value: object = json.loads(raw, parse_constant=_refuse_constant)
+        canonical(
+            value
+        ).encode()  # a lone half of a character can be escaped, but neither sent nor written to a file
     except ValueError as error:
         tail = raw[-60:]
         problem = f"The arguments are not valid JSON ({error}); they end with: {tail!r}."

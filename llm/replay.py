@@ -68,6 +68,7 @@ class Replay:
 
     def __init__(self, source: Journal, name: str) -> None:
         self._name = name
+        self.model = ""  # of the first call
         self._answers: dict[str, deque[ModelReply | ModelFailed]] = defaultdict(deque)
         self._load(source.read())
 
@@ -82,6 +83,7 @@ class Replay:
                     "Record the run again with --record.",
                 ) from error
             self._answers[row.digest].append(row.reply)
+            self.model = self.model or row.model
         if not self._answers:
             raise OpenDevError(
                 ErrorKind.USAGE, f"The recording {self._name} holds no call.", "Make one with --record FILE."

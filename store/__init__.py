@@ -1,4 +1,4 @@
 """Floor 1: state on disk. Plain files only (CFG-08).
 
-Rooms: atomic (lock, temp + rename, JSON lines), layout (where everything lives), sessions (metadata and transcripts).
+Rooms: atomic (lock, temp + rename, JSON lines), layout (where everything lives).
 """

@@ -1,1 +1,1 @@
-"""To be written."""
+"""Floor 2: prompts and texts as data; read by context, agents, tools and swarm. Nothing is imported from here."""

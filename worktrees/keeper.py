@@ -126,7 +126,8 @@ class Keeper(LeaseDesk):
         if folder == Path() or folder.is_relative_to(self.repo.toplevel):
             return self.repo.user_tree()
         raise OpenDevError(
-            ErrorKind.GIT, f"The folder {folder} is no part of {self.repo.toplevel} and was not leased from it."
+            ErrorKind.GIT,
+            f"The folder {folder} is no part of {self.repo.toplevel} and was not leased from it.",
         )
 
     def _record(

@@ -40,9 +40,7 @@ def broken_project(sandbox: Sandbox) -> None:
 
 def prefix(body: dict[str, Any]) -> str:
     """What a provider caches of a request: the tools and the stable part of the system prompt."""
-    system = body["system"][0] if "system" in body else body["messages"][0]["content"]
-    head = system[0] if isinstance(system, list) else system
-    return json.dumps([body["tools"], head])
+    return json.dumps([body["tools"], body["system"][0] if "system" in body else body["messages"][0]])
 
 
 @pytest.mark.req("CLI-02")
@@ -198,6 +196,10 @@ def test_a_recorded_run_is_replayed_without_a_server(sandbox: Sandbox, serve: Se
     assert again.report | differing == first.report | differing
     assert len(server.seen) == 4
     assert not re.search("test-key", tape.read_text())
+    sandbox.server = None
+    broken_project(sandbox)
+    bare = sandbox.here("-p", "Mend it.", "--output", "json", "--approve", "auto", "--replay", str(tape))
+    assert bare.report | differing == first.report | differing  # the recording names its model
     other = sandbox.here("-p", "Another one.", "--output", "json", "--replay", str(tape))
     assert (other.code, other.report["error"]["kind"]) == (6, "model")
 
@@ -216,3 +218,42 @@ def test_it_works_in_the_folder_it_is_given_and_leaves_the_repository_alone(
     (repo / "new.txt").unlink()
     assert fingerprint(repo) == before
     assert list(sandbox.project.iterdir()) == []
+
+
+def test_bytes_that_are_no_text_do_not_end_a_run(sandbox: Sandbox, serve: Serve) -> None:
+    """In the prompt, in a file's name, and as half a character in the model's words and arguments."""
+    (sandbox.project / "caf\udce9.txt").write_text("x\n")
+    server = serve(
+        calls(ToolCall("list_files", {}), ToolCall("search", {"pattern": "x"})),
+        call("write_file", {"file_path": "a.txt", "content": "\ud83d"}),
+        call("write_file", {"file_path": "b.txt", "content": "\ud83d\ude00"}),
+        text("Half \ud83d, whole \ud83d\ude00.", chunk=1),
+    )
+    done = sandbox.here("-p", "Go on\udcff.", "--output", "json", "--approve", "auto")
+    assert server.seen[0].says("Go on?.")
+    assert done.report["text"] == "Half \ufffd, whole \U0001f600."
+    assert sorted(path.name for path in sandbox.project.iterdir()) == ["b.txt", "caf\udce9.txt"]
+    assert (sandbox.project / "b.txt").read_text() == "\U0001f600"
+    assert all(paired(seen) for seen in server.seen)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("script", "code", "says"),
+    [
+        ("printf 'a\\377b' | opendev -p - --output json", 0, '"status": "done"'),
+        ("opendev -p x --output json 2>&-", 0, '"status": "done"'),
+        ("opendev -p x >&-", 0, "done"),
+        ("mkdir d; cd d; rmdir ../d; opendev -p x --output json", 2, "--working-dir"),
+        ("opendev -p - <&-", 2, "prompt is empty"),
+        ("opendev", 2, "opendev -p"),
+        ("opendev -p x --output json --nonsense", 2, "--nonsense"),
+    ],
+)
+def test_an_odd_caller_is_served_or_told(
+    sandbox: Sandbox, serve: Serve, script: str, code: int, says: str
+) -> None:
+    serve(text("Fine."), repeat=True)
+    done = sandbox.shell(script)
+    assert (done.code, "Traceback" in done.stderr, "defect" in done.stderr) == (code, False, False), done
+    assert says in done.stdout + done.stderr

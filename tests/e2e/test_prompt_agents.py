@@ -106,7 +106,7 @@ def _pids_fit(runtime: str, agents: dict[str, Json]) -> None:
 def test_a_writer_without_a_repository_is_refused_in_words(sandbox: Sandbox, serve: Serve) -> None:
     server = serve(calls(spawn("Coder", "write it")), text("Failure accepted: it cannot be done here."))
     done = sandbox.here("-p", "Do it.", "--output", "json", "--approve", "auto", "--runtime", "local")
-    assert server.seen[1].says("this folder is no git repository")
+    assert server.seen[1].says("is no git repository")
     assert done.report["text"].startswith("Failure accepted")
     assert list(sandbox.project.iterdir()) == []
 

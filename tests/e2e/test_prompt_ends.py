@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
-from support.command_line import Sandbox, paired
+from support.command_line import Json, Sandbox, paired
 from support.model_server import Billed, Call, ModelServer, Reply, Seen, call, calls, failing, text
 
 pytestmark = pytest.mark.usefixtures("litellm_loaded")
@@ -96,7 +96,7 @@ def test_a_run_ends_with_an_honest_status_and_exit_code(sandbox: Sandbox, serve:
     sandbox.env |= end.env
     done = sandbox.here("-p", "Do it.", *JSON, *end.options)
     report = done.report
-    error = report["error"] or {}
+    error: Json = report["error"] or {}
     assert (report["exit_code"], report["status"]) == (end.code, end.status), done
     assert end.says in report["text"] + str(error)
     assert bool(error) is bool(end.code)

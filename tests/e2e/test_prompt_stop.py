@@ -12,7 +12,7 @@ import pytest
 from opendev.core.clock import SystemClock
 from support.command_line import OPENDEV, Sandbox, end, marked
 from support.model_server import ModelServer, call, text
-from support.repos import fingerprint, git, make_repo
+from support.repos import fingerprint, git, make_repo, tree_files, worktrees
 from support.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -66,6 +66,40 @@ def test_a_signal_during_a_model_call_ends_it(
     assert marked(run) == []
     assert fingerprint(repo) == before
     assert git(repo, "for-each-ref", "refs/opendev") == ""
+
+
+@pytest.mark.req("ACT-07", "ACT-10")
+@pytest.mark.parametrize("runtime", ["local", pytest.param("ray", marks=pytest.mark.ray)])
+def test_a_signal_ends_sub_agents_too_and_saves_their_work(
+    sandbox: Sandbox, serve: Serve, repo: Path, runtime: str
+) -> None:
+    started = sandbox.home / "started"
+    serve(
+        sessions={
+            "the main task": [
+                call("spawn_subagent", {"agent": "Coder", "prompt": "write it"}),
+                text("never"),
+            ],
+            "write it": [
+                call("write_file", {"file_path": "new.py", "content": "N = 1\n"}),
+                call("run_command", {"command": f"touch {started}; sleep 60"}),
+            ],
+        }
+    )
+    before = fingerprint(repo)
+    options = ("--output", "json", "--approve", "auto", "--runtime", runtime)
+    process = sandbox.start("-p", "Do the main task.", *options)
+    asyncio.run(until(started.exists, 60))
+    (run,) = sandbox.runs()
+    assert marked(run)
+    process.send_signal(signal.SIGINT)
+    done = end(process, signal.SIGINT)  # an impatient second one changes nothing
+    assert (done.code, done.report["status"], done.report["model_calls"]) == (130, "cancelled", 3)
+    assert marked(run) == []
+    assert fingerprint(repo) == before
+    assert worktrees(repo) == []
+    saved = git(repo, "for-each-ref", "--format=%(refname)", "refs/opendev").splitlines()
+    assert [tree_files(repo, ref).get("new.py") for ref in saved] == ["N = 1"]
 
 
 def test_a_signal_before_the_agent_runs_is_told_in_the_chosen_form(sandbox: Sandbox, serve: Serve) -> None:

@@ -49,7 +49,9 @@ def test_what_crosses_processes_survives_json(kind: Any, data: st.DataObject) ->
 
 @slowly
 @given(
-    st.lists(st.one_of([values_of(kind) for kind in (UserMessage, AssistantMessage, ToolMessage)]), max_size=4)
+    st.lists(
+        st.one_of([values_of(kind) for kind in (UserMessage, AssistantMessage, ToolMessage)]), max_size=4
+    )
 )
 def test_a_conversation_survives_json(messages: list[Any]) -> None:
     assert MESSAGES.validate_json(MESSAGES.dump_json(tuple(messages), by_alias=True)) == tuple(messages)

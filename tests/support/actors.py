@@ -104,6 +104,9 @@ class ScriptedModel:
             model=request.model,
         )
 
+    async def take_notices(self) -> tuple[str, ...]:
+        return ()
+
     async def close(self) -> None:
         self.calls = 0
 
@@ -141,7 +144,7 @@ class ScriptedWorker:
         uplink = Uplink(outbox, model=self.model, models={Role.ACTION: "test/m"})
         status, said = AgentStatus.DONE, list[str]()
         try:
-            for name, *args in json.loads(task.prompt):
+            for name, *args in json.JSONDecoder().raw_decode(task.prompt)[0]:  # the hub may add a note
                 said.append(str(await getattr(self, f"step_{name}")(task, uplink, *args)))
                 if token.is_set:
                     status = AgentStatus.CANCELLED

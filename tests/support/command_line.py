@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -98,6 +98,20 @@ class Sandbox:
             start_new_session=True,
         )
 
+    def shell(self, script: str) -> Outcome:
+        """Run a line of shell that calls ``opendev``."""
+        done = subprocess.run(
+            ["sh", "-c", script],
+            cwd=self.project,
+            env=self.environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
     def here(self, *arguments: str, stdin: str = "") -> Outcome:
         """Run the command line in this process: the same code behind the same border, without the start of an interpreter."""
         stdout, stderr = io.StringIO(), io.StringIO()
@@ -115,7 +129,7 @@ class Sandbox:
 
 
 @contextlib.contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[pytest.MonkeyPatch]:
+def _environment(values: Mapping[str, str]) -> Generator[pytest.MonkeyPatch]:
     before = dict(os.environ)  # noqa: TID251  # what a process is started with is replaced as a whole
     with pytest.MonkeyPatch.context() as patch:
         try:
@@ -149,11 +163,17 @@ def end(process: "subprocess.Popen[str]", number: signal.Signals) -> Outcome:
 
 def paired(seen: Seen) -> bool:
     """Whether every tool call of the conversation has exactly one result, and every result a call."""
+    rows = seen.messages
     if seen.dialect == "openai":
-        asked = [call["id"] for row in seen.messages for call in row.get("tool_calls") or ()]
-        given = [row["tool_call_id"] for row in seen.messages if row["role"] == "tool"]
+        asked = [str(call["id"]) for row in rows for call in row.get("tool_calls") or ()]
+        given = [str(row["tool_call_id"]) for row in rows if row["role"] == "tool"]
     else:
-        blocks = [b for row in seen.messages if isinstance(row["content"], list) for b in row["content"]]
-        asked = [block["id"] for block in blocks if block["type"] == "tool_use"]
-        given = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
+        blocks = [
+            block
+            for row in rows
+            if isinstance(row["content"], list)
+            for block in cast("list[Json]", row["content"])
+        ]
+        asked = [str(block["id"]) for block in blocks if block["type"] == "tool_use"]
+        given = [str(block["tool_use_id"]) for block in blocks if block["type"] == "tool_result"]
     return asked == given and len(set(asked)) == len(asked)

@@ -19,6 +19,13 @@ from opendev.core.ports import LeaseDesk, Ref, Runtime
 
 PROBE = "support.actors:Probe"
 SPECS = {
+    "Branch": AgentSpec(
+        name="Branch",
+        description="writes, starts others",
+        tools=("write_file", "spawn_subagent"),
+        writes=True,
+    ),
+    "Reviewer": AgentSpec(name="Reviewer", description="reviews", tools=("read_file", "run_command")),
     "Reader": AgentSpec(name="Reader", description="reads", tools=("read_file", "spawn_subagent")),
     "Leaf": AgentSpec(name="Leaf", description="reads, starts nobody", tools=("read_file",)),
     "Writer": AgentSpec(

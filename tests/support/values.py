@@ -3,7 +3,7 @@
 import types
 from enum import Enum
 from functools import cache
-from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
@@ -48,6 +48,14 @@ def values_of(model: type[Frozen]) -> SearchStrategy[Any]:
 def _of(kind: Any) -> SearchStrategy[Any]:
     if kind in PLAIN:
         return PLAIN[kind]
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return st.sampled_from(list(kind))
+    if isinstance(kind, type) and issubclass(kind, Frozen):
+        return st.deferred(lambda: values_of(kind))
+    return _composed(kind)
+
+
+def _composed(kind: Any) -> SearchStrategy[Any]:
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return _of(inner[0])
@@ -57,8 +65,5 @@ def _of(kind: Any) -> SearchStrategy[Any]:
         return st.one_of([_of(one) for one in inner])
     if origin is tuple:
         return st.lists(_of(inner[0]), max_size=2).map(tuple)
-    if origin is dict:
-        return st.dictionaries(_of(inner[0]), _of(inner[1]), max_size=2)
-    if issubclass(kind, Enum):
-        return st.sampled_from(list(kind))
-    return st.deferred(lambda: values_of(cast("type[Frozen]", kind)))
+    assert origin is dict, f"no strategy for {kind}"
+    return st.dictionaries(_of(inner[0]), _of(inner[1]), max_size=2)

@@ -5,7 +5,7 @@ import contextlib
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from opendev.actors.hub import Hub
@@ -33,15 +33,20 @@ class FakeDesk:
     log: list[str] = field(default_factory=list[str])
     broken: bool = False
 
-    async def lease(self, *, write: bool, task: str, run_id: str, base: str = "") -> Lease:
+    async def snapshot(self, folder: str = "") -> str:
+        return BASE
+
+    async def lease(
+        self, *, write: bool, task: str, run_id: str, base: str = "", private: bool = False
+    ) -> Lease:
         if self.broken:
             raise OpenDevError(ErrorKind.GIT, "The repository is locked.")
         path = self.home / task
         path.mkdir()
-        self.log.append(f"lease {base or 'pinned'}")
+        self.log.append(f"lease {'write' if write else 'private' if private else 'read'} {base}")
         return Lease(
             id=task,
-            kind="write",
+            kind="write" if write else "read",
             repo="/r",
             path=str(path),
             base=BASE,
@@ -105,7 +110,7 @@ async def test_a_writer_without_isolation_is_refused(tmp_path: Path) -> None:
         report = await hub.run_agent(
             task_of("r", tmp_path, ["spawn", wish("Writer", ["shell", "touch bad"])])
         )
-        assert "needs a worktree of its own" in report.text
+        assert "needs a folder of its own" in report.text
         assert hub.counts.spawned == 1
     async with hub_on(LocalRuntime(), tmp_path / "b", desk=FakeDesk(tmp_path, broken=True)) as hub:
         report = await hub.run_agent(
@@ -120,7 +125,7 @@ async def test_a_cancelled_writers_work_is_rescued(tmp_path: Path) -> None:
     async with hub_on(LocalRuntime(), tmp_path, desk=desk) as hub:
         main = task_of("r", tmp_path, ["spawn", wish("Writer", ["sleep", 60])])
         run = asyncio.create_task(hub.run_agent(main))
-        await until(lambda: "lease pinned" in desk.log)
+        await until(lambda: f"lease write {BASE}" in desk.log)
         await asyncio.sleep(0.1)
         run.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -242,6 +247,10 @@ def test_the_inbox_survives_a_restart_and_is_bounded(tmp_path: Path) -> None:
 class LateRay(LocalRuntime):
     """Stands in for Ray: comes up after ``delay`` seconds, or never."""
 
+    @property
+    def kind(self) -> Literal["local", "ray"]:
+        return "ray"
+
     def __init__(self, delay: float, works: bool = True) -> None:
         super().__init__()
         self.delay, self.works, self.started = delay, works, 0
@@ -299,11 +308,43 @@ async def test_auto_does_not_wait_for_ray_with_readers_and_stays_here_when_it_fa
         task_of("r", tmp_path, ["spawn", wish("Writer", ["shell", "touch f"])], spec=MAIN)
     )
     assert report.text.startswith("done:")
-    assert desk.log[0] == "lease pinned"
+    assert desk.log[0] == f"lease write {BASE}"
     assert await hub.ensure_ray() is False
     await hub.stop()
     notices = [e.text for e in await events_of(hub) if e.kind == "notice"]
     assert notices == ["Could not start Ray: no luck. All agents run in this process instead."]
+
+
+async def test_the_death_of_a_ray_host_hits_only_its_own_agents_and_not_those_of_the_local_side(
+    tmp_path: Path,
+) -> None:
+    ray = LateRay(0.0)
+    hub = auto_hub(tmp_path, ray)
+    await hub.start()
+    leaves = ["spawn", wish("Leaf", ["sleep", 30]), wish("Leaf", ["sleep", 0.3], ["say", "fine"])]
+    main = task_of("r", tmp_path, leaves, stream=True)
+    run = asyncio.create_task(hub.run_agent(main))
+    await until(lambda: sum(hub.host_of(t.id) is not None for t in hub.living) == 3)
+    hit = next(ref for t in hub.living if t.depth and "30" in t.prompt and (ref := hub.host_of(t.id)))
+    names = [ref.name for t in hub.living if (ref := hub.host_of(t.id))]
+    assert len(set(names)) == 3
+    assert {name.partition("-")[0] for name in names} == {"local", "ray"}
+    await ray.crash(hit)
+    report = await run
+    assert report.status is AgentStatus.DONE
+    assert report.text == "infra::|done:slept\nfine:"
+    await hub.stop()
+
+
+async def test_at_the_cap_of_hosts_a_tree_of_writers_ends(tmp_path: Path) -> None:
+    """Every writer waits for a writer of its own: sharing is the only way on, and nobody waits for ever."""
+    desk = FakeDesk(tmp_path)
+    child = wish("Branch", ["spawn", wish("Branch", ["say", "leaf"])])
+    async with hub_on(LateRay(0.0), tmp_path, desk=desk, cores=1, max_concurrent=2) as hub:
+        async with asyncio.timeout(20):
+            report = await hub.run_agent(task_of("r", tmp_path, ["spawn", child, child, child]))
+        assert report.text == "|".join(["done:done:leaf::"] * 3)
+        assert hub.counts.peak == 2
 
 
 async def test_asked_for_by_name_a_failing_ray_is_an_error(tmp_path: Path) -> None:

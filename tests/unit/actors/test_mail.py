@@ -198,7 +198,7 @@ async def test_a_slow_subscriber_misses_no_durable_event_and_a_late_one_gets_all
 
 @pytest.mark.req("ACT-12")
 async def test_permits_queue_lend_and_come_back_on_every_path() -> None:
-    permits = Permits(1)
+    permits = Permits(1, lambda: None)
     await permits.take("parent")
     child = asyncio.create_task(permits.take("child"))
     given_up = asyncio.create_task(permits.take("impatient"))
@@ -215,7 +215,7 @@ async def test_permits_queue_lend_and_come_back_on_every_path() -> None:
 
 
 async def test_calls_that_come_back_at_once_take_one_permit() -> None:
-    permits = Permits(1)
+    permits = Permits(1, lambda: None)
     await permits.take("parent")
 
     async def refused() -> None:

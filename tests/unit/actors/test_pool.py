@@ -25,10 +25,11 @@ def pool(
     warm: int = 0,
     heard: Heard | None = None,
     share_from: int | None = None,
+    waiting: frozenset[str] = frozenset(),
 ) -> HostPool:
-    return HostPool(
-        runtime, PoolPlan(PROBE, (), cap=cap, warm=warm, share_from=share_from), heard or Heard()
-    )
+    """``waiting``: agents that wait for others."""
+    plan = PoolPlan(PROBE, (), cap=cap, warm=warm, share_from=share_from)
+    return HostPool(runtime, plan, heard or Heard(), lambda agent: agent not in waiting)
 
 
 async def test_readers_share_evenly_at_the_cap_and_leave_writers_alone() -> None:
@@ -37,11 +38,49 @@ async def test_readers_share_evenly_at_the_cap_and_leave_writers_alone() -> None
     readers = [await hosts.acquire(f"r{n}", exclusive=False) for n in range(6)]
     assert writer not in readers
     assert sorted(len(h.agents) for h in set(readers)) == [3, 3]
-    late = await hosts.acquire("w2", exclusive=True)  # never waits: waiting could block a parent for ever
-    assert len(late.agents) > 1
     assert len(hosts.pids) == 3
     await hosts.close()
     assert hosts.pids == ()
+
+
+@pytest.mark.req("ACT-06")
+async def test_at_the_cap_a_writer_waits_for_a_host_that_will_be_free() -> None:
+    hosts = pool(LocalRuntime(), cap=2, waiting=frozenset({"parent"}))
+    parent = await hosts.acquire("parent", exclusive=True)
+    reader = await hosts.acquire("r1", exclusive=False)
+    assert await hosts.acquire("r2", exclusive=False) is reader
+    late = asyncio.create_task(hosts.acquire("w", exclusive=True, above=frozenset({"parent"})))
+    await asyncio.sleep(0.02)
+    hosts.release(reader, "r1")
+    await asyncio.sleep(0.02)
+    assert not late.done()
+    hosts.release(reader, "r2")
+    assert await late is reader
+    reading = asyncio.create_task(hosts.acquire("r3", exclusive=False))  # a writer's host is not for readers
+    await asyncio.sleep(0.02)
+    assert not reading.done()
+    hosts.release(reader, "w")
+    assert await reading is reader
+    assert parent.agents == {"parent"}
+    await hosts.close()
+
+
+async def test_where_every_host_waits_for_others_a_writer_joins_its_own_parent() -> None:
+    waiting = set[str]()
+    hosts = HostPool(LocalRuntime(), PoolPlan(PROBE, (), cap=2), Heard(), lambda agent: agent not in waiting)
+    await hosts.acquire("stranger", exclusive=True)
+    parent = await hosts.acquire("parent", exclusive=True)
+    late = asyncio.create_task(hosts.acquire("w", exclusive=True, above=frozenset({"parent"})))
+    await asyncio.sleep(0.02)
+    assert not late.done()
+    waiting |= {"stranger", "parent"}
+    hosts.stir()
+    assert await late is parent
+    hosts.release(parent, "w")
+    assert parent.exclusive  # its first agent is still in it
+    await hosts.close()
+    with pytest.raises(OpenDevError, match="runtime was ended"):
+        await hosts.acquire("x", exclusive=True)
 
 
 async def test_a_warm_host_is_adopted_and_replaced_and_extra_idle_ones_expire(
@@ -76,7 +115,7 @@ async def test_a_dead_host_is_told_with_its_agents_and_not_used_again() -> None:
 
 
 async def test_a_host_that_cannot_start_is_an_error_for_whoever_needs_it() -> None:
-    hosts = HostPool(LocalRuntime(), PoolPlan(PROBE, ("broken",), cap=2, warm=1), Heard())
+    hosts = HostPool(LocalRuntime(), PoolPlan(PROBE, ("broken",), cap=2, warm=1), Heard(), lambda _: True)
     hosts.warm()
     await asyncio.sleep(0.02)
     with pytest.raises(OpenDevError, match="broken on purpose"):

@@ -281,6 +281,19 @@ async def test_too_long_a_request_is_summarised_once_and_sent_again(tmp_path: Pa
     assert "compacted" in bench.kinds()
 
 
+@pytest.mark.req("CMP-02")
+@pytest.mark.parametrize("estimated", [False, True])
+async def test_the_providers_count_drives_compaction_also_when_the_price_is_a_guess(
+    tmp_path: Path, estimated: bool
+) -> None:
+    first = calls(call("list_files", path="."), tokens=95_000)
+    first = first.model_copy(update={"usage": first.usage.model_copy(update={"estimated": estimated})})
+    bench = Bench(tmp_path, first, says("ok"))
+    bench.settings = bench.settings.model_copy(update={"context_limits": {"test/model": 100_000}})
+    assert (await bench.run()).status is AgentStatus.DONE
+    assert "compacted" in bench.kinds()
+
+
 @pytest.mark.req("LOOP-17")
 async def test_the_interrupt_is_polled_at_six_boundaries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -30,6 +30,7 @@ class CommandLine:
     project: Path
     patch: pytest.MonkeyPatch
     capture: pytest.CaptureFixture[str]
+    told: str = ""  # a test's note of what stood on stderr
 
     def __call__(self, *arguments: str) -> Done:
         self.capture.readouterr()

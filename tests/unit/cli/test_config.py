@@ -46,6 +46,13 @@ def test_set_checks_before_it_writes(cli: CommandLine) -> None:
     assert path.read_bytes() == before
 
 
+def test_set_tells_that_a_key_was_taken_out_of_the_file(cli: CommandLine) -> None:
+    path = cli.settings({"api_key": "sk-1"})
+    done = cli("config", "set", "model", "a/b")
+    assert json.loads(path.read_text()) == {"model": "a/b"}
+    assert "`api_key` looks like a key" in done.err
+
+
 def test_the_price_a_notice_suggests_can_be_set(cli: CommandLine) -> None:
     assert cli("config", "set", "prices", '{"openai/x": {"input": 1.0, "output": 2.0}}').code == 0
     assert cli("models", "show", "openai/x").json()["price"]["output"] == 2.0

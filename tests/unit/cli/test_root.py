@@ -14,8 +14,8 @@ from .conftest import CommandLine
 def commands(command: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every command of the tree with its words."""
     yield path, command
-    for name, below in getattr(command, "commands", {}).items():
-        yield from commands(below, *path, name)
+    for name in command.list_commands(None) if hasattr(command, "list_commands") else ():
+        yield from commands(command.get_command(None, name), *path, name)
 
 
 TREE = list(commands(typer.main.get_command(app)))
@@ -24,7 +24,15 @@ TREE = list(commands(typer.main.get_command(app)))
 def test_the_tree_holds_the_documented_commands() -> None:
     found = {" ".join(path) for path, _ in TREE}
     assert found >= {
-        *("swarm run", "swarm plan", "swarm resume", "swarm status", "swarm report", "swarm cancel", "swarm demo"),
+        *(
+            "swarm run",
+            "swarm plan",
+            "swarm resume",
+            "swarm status",
+            "swarm report",
+            "swarm cancel",
+            "swarm demo",
+        ),
         *("worktrees list", "worktrees doctor", "worktrees prune", "agents list", "agents show"),
         *("models list", "models show", "config show", "config explain", "config set", "config path"),
         *("config check", "tools list", "tools show", "tools run", "policy check", "doctor"),

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 import sys
 from typing import Any
 
@@ -96,19 +95,20 @@ def test_what_a_command_leaves_running_is_ended_and_listed(cli: CommandLine) -> 
 async def test_sigterm_ends_the_command_and_its_children(cli: CommandLine) -> None:
     mark = {"MARK_OF_TEST": cli.project.parent.name}
     arguments = json.dumps({"command": "setsid sleep 300 & touch begun; sleep 300"})
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from opendev.cli.entry import main; main()", "tools", "run", "run_command"]
-        + ["--approve", "auto", "--args", arguments],
+    words = ("tools", "run", "run_command", "--approve", "auto", "--args", arguments)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", "from opendev.cli.entry import main; main()", *words),
         cwd=cli.project,
         env={**os.environ, **mark},  # noqa: TID251 - a test's own process
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
     )
     try:
         await until((cli.project / "begun").exists)
-        assert len(family(marker=mark)) >= 3
+        assert len(await asyncio.to_thread(family, marker=mark)) >= 3
     finally:
         process.send_signal(signal.SIGTERM)
-        await asyncio.to_thread(process.communicate, timeout=20)
+        async with asyncio.timeout(20):
+            await process.communicate()
     assert process.returncode == 130
     assert family(marker=mark) == ()

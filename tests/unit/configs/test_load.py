@@ -135,9 +135,7 @@ def test_provider_model_and_prices_are_settings(layers: Layers) -> None:
 @pytest.mark.req("CFG-04")
 @pytest.mark.parametrize("name", ["api_key", "openai_api_key", "OPENAI_APIKEY", "secret", "github_token"])
 @pytest.mark.parametrize("place", ["user", "project"])
-def test_a_key_in_a_file_is_removed_and_told_without_its_value(
-    layers: Layers, name: str, place: str
-) -> None:
+def test_a_key_in_a_file_is_removed_and_told_without_its_value(layers: Layers, name: str, place: str) -> None:
     path = layers.user_file if place == "user" else layers.project_file
     write(path, {"model": "openai/x", name: SECRET, "agents": {name: SECRET}, "prices": {name: SECRET}})
     loaded = layers.load()
@@ -178,8 +176,12 @@ def test_setting_a_value_never_saves_a_key_back(layers: Layers) -> None:
     [
         ('{\n "model": "x"\n "provider": "y"\n}', ("line 3", "not valid JSON")),
         ("[1]", ("line 1", "one JSON object")),
+        ('{"agents": ' + "[" * 100_000, ("nested too deeply",)),
         ('{\n\n "agents": {\n  "max_dept": 3\n }\n}', ("line 4", "`agents.max_dept`", "unknown setting")),
-        ('{\n "agents": {\n  "max_depth": 99\n }\n}', ("line 3", "`agents.max_depth`", "99", "less than or equal to 8")),
+        (
+            '{\n "agents": {\n  "max_depth": 99\n }\n}',
+            ("line 3", "`agents.max_depth`", "99", "less than or equal to 8"),
+        ),
         ('{"agents": 5}', ("line 1", "`agents`")),
         ('{\n "approval": "yolo"}', ("line 2", "`approval`", "yolo")),
     ],
@@ -204,6 +206,12 @@ def test_an_error_in_the_environment_names_the_variable(layers: Layers) -> None:
     assert "OPENDEV_RETRY__MAX_TRIES: `retry.max_tries` is 0" in layers.refused()
 
 
+def test_a_byte_order_mark_and_an_empty_file_are_fine(layers: Layers) -> None:
+    layers.user('\ufeff{"model": "a/b"}')
+    layers.own("")
+    assert layers.load().config.model == "a/b"
+
+
 def test_a_file_that_is_no_text_is_a_sentence(layers: Layers) -> None:
     layers.user("")
     layers.user_file.write_bytes(b"\xff\xfe\x00")
@@ -224,9 +232,7 @@ def test_a_file_that_is_no_text_is_a_sentence(layers: Layers) -> None:
         ("prices", {"a/b": {"input": 1, "output": 1}}, {"a/b": {"input": 0, "output": 0}}, None),
     ],
 )
-def test_a_projects_file_may_only_narrow(
-    layers: Layers, key: str, below: Any, mine: Any, kept: Any
-) -> None:
+def test_a_projects_file_may_only_narrow(layers: Layers, key: str, below: Any, mine: Any, kept: Any) -> None:
     layers.user({key: below})
     layers.own({key: mine})
     loaded = layers.load()
@@ -330,4 +336,6 @@ def test_changing_a_setting_keeps_the_rest_and_writes_nothing(layers: Layers) ->
 @pytest.mark.req("CFG-01")
 def test_the_eleven_fields_of_the_paper_exist() -> None:
     wanted = {"model", "provider", "temperature", "max_tokens", "max_context_tokens", "auto_approve"}
-    assert wanted | {"blocked_commands", "roles", "agents", "context", "prices"} <= set(AppConfig.model_fields)
+    assert wanted | {"blocked_commands", "roles", "agents", "context", "prices"} <= set(
+        AppConfig.model_fields
+    )

@@ -22,7 +22,7 @@ STEPS: dict[str, tuple[dict[str, Any], RecipeStep]] = {
     "rename_symbol": ({"symbol": "A", "to": "B"}, RenameSymbol(symbol="A", to="B")),
     "replace": (
         {"pattern": "a", "with": "b", "glob": "*.md"},
-        Replace(pattern="a", replacement="b", glob="*.md"),
+        Replace.model_validate({"pattern": "a", "replacement": "b", "glob": "*.md"}),
     ),
     "rewrite": (
         {"lang": "python", "pattern": "f($A)", "rewrite": "g($A)"},
@@ -31,7 +31,7 @@ STEPS: dict[str, tuple[dict[str, Any], RecipeStep]] = {
     "write": ({"path": "a", "content": "x"}, Write(path="a", content="x")),
     "insert": ({"path": "a", "after": "x", "content": "y"}, Insert(path="a", after="x", content="y")),
     "delete": ({"path": "a"}, Delete(path="a")),
-    "move": ({"from": "a", "to": "b"}, Move(source="a", to="b")),
+    "move": ({"from": "a", "to": "b"}, Move.model_validate({"source": "a", "to": "b"})),
     "run": ({"command": "true"}, Run(command="true")),
 }
 
@@ -93,7 +93,9 @@ def test_a_plan_survives_json() -> None:
     plan = SwarmPlan.model_validate(
         {
             "swarm": {"into": "swarm/x", "copy": [".env"]},
-            "task": [{"id": "t", "goal": "g", "recipe": [{name: fields}]} for name, (fields, _) in STEPS.items()],
+            "task": [
+                {"id": "t", "goal": "g", "recipe": [{name: fields}]} for name, (fields, _) in STEPS.items()
+            ],
         }
     )
     assert plan.swarm.copy_files == (".env",)
