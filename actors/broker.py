@@ -25,6 +25,8 @@ from .state.fanout import Caps, Ended, Fanout, Grant, Refusal, Wish
 
 TURN_S = 0.03  # calls of one turn arrive within one mail window
 CHILD_TIMEOUT_S = 1800.0
+ROSTER = 30  # sub-agents told about after a compaction
+ROSTER_CHARS = 200
 TIERS = ("haiku", "sonnet", "opus")
 
 
@@ -98,6 +100,20 @@ class Broker:
         await asyncio.to_thread(self._inbox.collected, agent_id)
         return Result(report=report)
 
+    def roster(self, parent_id: str) -> str:
+        """The sub-agents of ``parent_id``, one a line, newest last: what it needs to know of them after a compaction."""
+        mine = [child for child, parent in self._parents.items() if parent == parent_id]
+        return "\n".join(self._line(child) for child in mine[-ROSTER:])
+
+    def _line(self, child_id: str) -> str:
+        task, report = self._hub.task_of(child_id), self._inbox.find(child_id)
+        if report is None or task is not None:
+            name = task.spec.name if task else "agent"
+            return f"- {child_id} ({name}): still works on it; get its result by get_subagent_output."
+        where = f"; its work is on branch {report.branch}" if report.branch else ""
+        said = " ".join(report.text.split())[:ROSTER_CHARS]
+        return f"- {child_id} ({report.agent}): ended as {report.status.value}{where}. {said}"
+
     def waiting(self) -> tuple[AgentReport, ...]:
         """Reports that no agent has collected."""
         return self._inbox.waiting()
@@ -165,7 +181,7 @@ class Broker:
             parent=parent.id,
             depth=depth,
             scope=parent.scope,
-            mode=parent.mode,
+            mode=request.mode or parent.mode,
             approve=parent.approve,
             models=self._models(parent, spec, request.model),
             budget=Budget.model_validate(budget),

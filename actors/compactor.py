@@ -2,9 +2,11 @@
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from ..context.summaries import told
 from ..core.chat import MESSAGES, ModelFailed, ModelRequest, Role, SystemMessage, UserMessage
 from ..core.clock import SystemClock
 from ..core.errors import ErrorKind, OpenDevError
@@ -16,6 +18,7 @@ from .uplink import Uplink
 
 _TEMPLATE = Path(__file__).parent.parent / "templates" / "compaction.md"
 MAX_TOKENS = 2000
+MAX_CHARS = 240_000  # of the material, about 60,000 tokens
 
 
 class Compactor:
@@ -34,11 +37,7 @@ class Compactor:
 
     async def summarise(self, messages_json: str, artifacts: str, model: str, scopes: list[str]) -> str:
         """The summary of the messages. Raises ``OpenDevError`` with the model's failure; the caller prunes instead."""
-        told = "\n\n".join(
-            f"[{m.role}] {m.content}"
-            for m in MESSAGES.validate_json(messages_json)
-            if not isinstance(m, SystemMessage)
-        )
+        text = _material(told(message) for message in MESSAGES.validate_json(messages_json))
         request = ModelRequest(
             id=new_id(),
             agent_id="compactor",
@@ -46,7 +45,7 @@ class Compactor:
             messages=(
                 SystemMessage(stable=self._prompt),
                 UserMessage(
-                    content=f"<artifacts>\n{artifacts}\n</artifacts>\n\n<messages>\n{told}\n</messages>"
+                    content=f"<artifacts>\n{artifacts}\n</artifacts>\n\n<messages>\n{text}\n</messages>"
                 ),
             ),
             role=Role.COMPACT,
@@ -59,3 +58,10 @@ class Compactor:
         if not reply.message.content.strip():
             raise OpenDevError(ErrorKind.MODEL, f"The compact model {model} returned an empty summary.")
         return reply.message.content
+
+
+def _material(parts: Iterable[str]) -> str:
+    """The messages as one text that cannot close the tag around it; the middle is left out when there is too much."""
+    text = "\n\n".join(part for part in parts if part).replace("</messages", "<\\/messages")
+    half = MAX_CHARS // 2
+    return text if len(text) <= MAX_CHARS else f"{text[:half]}\n[… left out …]\n{text[-half:]}"

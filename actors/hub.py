@@ -10,6 +10,7 @@ from ..core.events import AgentFinished, Cost, Event, Notice
 from ..core.mail import (
     Answer,
     AskApproval,
+    AskRoster,
     AskUser,
     Body,
     Cancel,
@@ -26,6 +27,7 @@ from ..core.mail import (
     Progress,
     Result,
     Spawn,
+    Summary,
 )
 from ..core.ops import AnswerApproval, AnswerQuestion, Interrupt, Op, Prompt
 from ..core.ports import Ref
@@ -346,6 +348,8 @@ class Hub:
                 answer = ModelAnswer(reply=await self.model.ask("complete", body.request))
             case Compact():
                 answer = await self._sides.compact(body)
+            case AskRoster():
+                answer = Summary(text=self._broker.roster(agent))
             case _:
                 answer = await self._reply_rest(agent, envelope)
         return answer

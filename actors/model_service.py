@@ -233,7 +233,7 @@ class _Deltas:
     def __init__(self) -> None:
         self._pieces: list[str] = []
         self._ready = asyncio.Event()
-        self._closed = False
+        self._closed = asyncio.Event()
         self._said = False
 
     def begin(self) -> Callable[[str], None]:
@@ -250,7 +250,7 @@ class _Deltas:
 
     def close(self, _task: object) -> None:
         """No more text will come."""
-        self._closed = True
+        self._closed.set()
         self._ready.set()
 
     async def batches(self) -> AsyncIterator[str]:
@@ -261,9 +261,11 @@ class _Deltas:
             if self._pieces:
                 batch, self._pieces = "".join(self._pieces), []
                 yield batch
-            if self._closed:
+            if self._closed.is_set():
                 break
-            await asyncio.sleep(_BATCH_S)
+            with suppress(TimeoutError):  # the end of the answer is not held up by a batch
+                async with asyncio.timeout(_BATCH_S):
+                    await self._closed.wait()
         if self._pieces:
             yield "".join(self._pieces)
 

@@ -16,7 +16,7 @@ from ..core.errors import ErrorKind, OpenDevError
 from ..core.ids import new_id
 from ..core.mail import Down
 from ..tools.shell.reap import kill_marked
-from . import ray_session
+from . import cluster, ray_session
 from .runtime import Actor, dead, value_of
 
 INIT_TIMEOUT_S = 25.0
@@ -60,7 +60,8 @@ class RayRef:
 
 
 class RayRuntime:
-    """Actors as Ray actors. ``address`` joins an existing cluster; without it a private Ray on loopback is started.
+    """Actors as Ray actors. ``address`` joins an existing cluster, of which only this node is used; without it a private Ray
+    on loopback is started.
 
     ``on_session`` is told the session folder before anything runs in it (the janitor removes it should we be killed).
     ``run_id`` marks every process of the session (OPENDEV_RUN), so that none survives ``stop`` or, with the janitor, our death.
@@ -85,6 +86,7 @@ class RayRuntime:
         self._session: ray_session.SessionDir | None = None
         self._refs: dict[str, RayRef] = {}
         self._watchers: set[asyncio.Task[None]] = set()
+        self._place: dict[str, Any] = {}
         self._up = False
         self._hold = threading.Event()
 
@@ -95,18 +97,23 @@ class RayRuntime:
 
     @property
     def session(self) -> Path | None:
-        """The folder of the local session."""
+        """The run's folder: the empty one Ray starts in, and all of a private Ray."""
         return self._session.path if self._session else None
 
     async def start(self) -> None:
-        """Bring Ray up: 25 s, one retry, then ``OpenDevError`` (infra). Idempotent."""
+        """Bring Ray up (25 s, one retry) or join the cluster (30 s). Raises ``OpenDevError`` (infra). Idempotent."""
         if self._up:
             return
-        if self._address:
-            await self._join()
-        else:
-            await self._start_local()
-        self._up = True
+        base = ray_session.base_dir(self._temp)
+        await asyncio.to_thread(ray_session.sweep, base, self._clock.now())
+        session = self._session = ray_session.create(base)
+        if self._on_session is not None:
+            self._on_session(session.path)
+        try:
+            await (self._join() if self._address else self._start_local(session))
+        except OpenDevError:
+            await self.stop()
+            raise
 
     async def spawn(self, cls: str, *args: Any, name: str) -> RayRef:
         """Start an actor in a process of its own and wait until it answers. Raises ``OpenDevError`` (infra)."""
@@ -116,7 +123,7 @@ class RayRuntime:
             )
         remote: Any = _ray().remote(Actor)
         options = {"num_cpus": 0, "max_restarts": -1 if cls in RESTARTED else 0, "max_task_retries": 0}
-        handle = remote.options(max_concurrency=1000, **options).remote(cls, *args)
+        handle = remote.options(max_concurrency=1000, **options, **self._place).remote(cls, *args)
         try:
             with _translated(name):
                 pid = value_of(await asyncio.wait_for(_get(handle.alive.remote()), self._spawn_timeout_s))
@@ -139,10 +146,8 @@ class RayRuntime:
         if self._refs.pop(ref.name, None) is None or not self._up:
             return
         _ray().kill(ref.handle)
-        if self._address:
-            return  # its process may be on another node, where Ray alone can wait for it
         for _ in range(500):
-            if not ray_session.started(ref.pid):
+            if not self._ours(ref.pid):
                 return
             await asyncio.sleep(0.01)
         with contextlib.suppress(ProcessLookupError):
@@ -167,6 +172,16 @@ class RayRuntime:
             await asyncio.to_thread(self._session.remove)
             self._session = None
 
+    def _ours(self, pid: int) -> bool:
+        """Whether the process lives and carries this run's mark: a number may be another's by now, or another container's."""
+        try:
+            marked = f"OPENDEV_RUN={self._run_id}".encode() in Path(
+                f"/proc/{pid}/environ"
+            ).read_bytes().split(b"\0")
+        except OSError:
+            return False
+        return marked and ray_session.started(pid) != 0
+
     async def _wait_down(self, ref: RayRef, on_down: Callable[[Down], Awaitable[None]]) -> None:
         ray = _ray()
         try:
@@ -175,51 +190,34 @@ class RayRuntime:
             if self._refs.pop(ref.name, None) is not None:
                 await on_down(Down(name=ref.name, reason=_reason(error)))
 
-    async def _start_local(self) -> None:
-        base = ray_session.base_dir(self._temp)
-        await asyncio.to_thread(ray_session.sweep, base, self._clock.now())
-        self._session = ray_session.create(base)
-        if self._on_session is not None:
-            self._on_session(self._session.path)
-        self._set_environment(self._session)
+    async def _start_local(self, session: ray_session.SessionDir) -> None:
+        self._set_environment(session)
         options: dict[str, Any] = {
             "address": "local",
             "num_cpus": os.cpu_count(),
             "object_store_memory": 80 * _MB,
             "include_dashboard": False,
-            "_temp_dir": str(self._session.path),
+            "_temp_dir": str(session.path),
         }
-        try:
-            await self._init(options, tries=2)
-        except OpenDevError:
-            await self.stop()
-            raise
+        await self._init(options, tries=2)
 
     async def _join(self) -> None:
-        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-        os.environ["RAY_ENABLE_UV_RUN_RUNTIME_ENV"] = "0"
-        await self._knock()
-        await self._init({"address": self._address}, tries=1)
-        if not _ray().cluster_resources().get("CPU"):
-            raise OpenDevError(
-                ErrorKind.INFRA, f"The cluster at {self._address} has no CPU to offer.", "Add a node to it."
-            )
+        """Its workers have the cluster's environment and folder, so what ours need is told; they stay on this node (T-15)."""
+        os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_ENABLE_UV_RUN_RUNTIME_ENV="0")
+        os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "5")  # of 20 tries: a wrong token stays wrong
+        if await cluster.knock(self._address):
+            os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+        paths = (os.environ.get("PYTHONPATH", ""), cluster.package_folder())
+        variables = {
+            "OPENDEV_RUN": self._run_id,
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+            "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+        }
+        await self._init({"address": self._address, "runtime_env": {"env_vars": variables}}, tries=1)
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    async def _knock(self) -> None:
-        """Ray itself takes half a minute to find that nobody listens at HOST:PORT."""
-        host, colon, port = self._address.rpartition(":")
-        if not colon or not port.isdigit():
-            return  # "auto" and the like: Ray knows where
-        try:
-            async with asyncio.timeout(5.0):
-                _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
-        except (OSError, TimeoutError):
-            raise OpenDevError(
-                ErrorKind.INFRA,
-                f"Could not join the Ray cluster at {self._address}: nothing listens there.",
-                "Check the address of the head node, or use --runtime local to work in one process.",
-            ) from None
-        writer.close()
+        here = _ray().get_runtime_context().get_node_id()
+        self._place = {"scheduling_strategy": NodeAffinitySchedulingStrategy(here, soft=False)}
 
     async def _init(self, options: dict[str, Any], tries: int) -> None:
         told = ""
@@ -230,13 +228,13 @@ class RayRuntime:
                 )
             except TimeoutError:
                 told = f"it was not up after {INIT_TIMEOUT_S:.0f} s"
-            except (
-                RuntimeError,
-                OSError,
-                ValueError,
-            ) as error:  # ray.init's own; ConnectionError is an OSError
-                told = _plain(error)
+            except (  # ray.init's own; ConnectionError is an OSError, and it exits where no node is found
+                *(RuntimeError, OSError, ValueError, SystemExit),
+                _ray().exceptions.RayError,
+            ) as error:
+                told = cluster.plain(error)
             else:
+                self._up = True
                 return
             with contextlib.suppress(TimeoutError):
                 await _in_thread(_ray().shutdown, timeout_s=3.0)
@@ -346,16 +344,6 @@ def _reason(error: BaseException) -> str:
         return "it was killed or crashed"
     first = str(error).strip().partition("\n")[0]
     return f"{type(error).__name__}: {first[:200]}"
-
-
-def _plain(error: BaseException) -> str:
-    text = str(error)
-    if "ersion mismatch" in text:
-        words = " ".join(text.split())
-        return f"the cluster runs other versions of Ray or Python than this process ({words[:300]})"
-    if isinstance(error, ConnectionError) and "token" not in text.lower():
-        return f"nothing answered, or the token is wrong ({text[:200]}); the token is read from RAY_AUTH_TOKEN_PATH"
-    return f"{type(error).__name__}: {text.strip().partition(chr(10))[0][:300]}"
 
 
 def _never_answered(name: str, after_s: float) -> OpenDevError:

@@ -11,6 +11,7 @@ from ..core.events import Event
 from ..core.mail import (
     Answer,
     AskApproval,
+    AskRoster,
     AskUser,
     Body,
     CollectOutput,
@@ -95,6 +96,11 @@ class Uplink:
         letter = Compact(messages=messages, artifacts=artifacts, model=model, scopes=self._scopes)
         answer = await self._outbox.ask(letter)
         return answer.text if isinstance(answer, Summary) else _error(answer)
+
+    async def roster(self) -> str:
+        """The agent's sub-agents, one a line; empty when it has none or the hub cannot be reached."""
+        answer = await self._outbox.ask(AskRoster())
+        return answer.text if isinstance(answer, Summary) else ""
 
     async def finish(self, report: AgentReport) -> None:
         """Hand the report in after every earlier letter, so that no event comes after the agent's end."""

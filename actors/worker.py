@@ -107,4 +107,5 @@ class Worker:
             child_env=self._settings.child_env,
             home=home,
             compact=uplink,
+            roster=uplink.roster,
         )

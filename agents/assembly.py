@@ -1,15 +1,20 @@
 """Puts together what one run of the loop needs: folders, gate, tools' context, conversation (C-10: rebuilt per run)."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from ..context.compaction import Compaction, Window
-from ..context.environment import environment_block, project_rules
+from ..context.composer import Composer
+from ..context.environment import environment_block, project_rules, user_rules
 from ..context.messages import ValidatedMessageList
+from ..context.picker import ContextPicker
+from ..context.reminders import Reminders, load_own
+from ..context.sections import PromptContext, prompt_provider
 from ..core.agent import AgentTask
-from ..core.chat import Role, SystemMessage, ToolSchema, UserMessage
+from ..core.chat import Role, SystemMessage, ThinkingLevel, ToolSchema, UserMessage
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.interrupt import InterruptToken
 from ..core.scope import Scope
@@ -17,14 +22,20 @@ from ..core.tool import AgentMemo, ToolContext
 from ..llm import recipes
 from ..llm.roles import model_for
 from ..policy.gate import Gate
+from ..store.layout import Layout
 from ..tools.dispatch import Dispatcher
 from ..tools.files import SeenHashes
 from ..tools.registry import ToolRegistry
+from .children import Children
 from .doomloop import DoomLoop
 from .inbox import Inbox
 from .iteration import CallModel, IterationContext
+from .memory import Memory
+from .opening import attach_references
+from .planning import plan_file, plan_note, prompt_of, route, starting_mode
 from .recovery import Recovery
 from .settings import AgentPorts, AgentSettings
+from .signals import note_result
 from .specs import iteration_cap
 from .transcript import Transcript
 from .verifier import Verifier
@@ -34,6 +45,14 @@ _TURNS_PER_STEP = 3  # of a recipe, renames included
 _RESERVE = 4_096  # tokens kept free for an answer when no limit is set
 
 
+class _Places(NamedTuple):
+    """The folders of a run, and its plan file, if it has one."""
+
+    root: Path
+    scratch: Path
+    plan: Path | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
     """One agent's parts that outlive a run."""
@@ -41,7 +60,8 @@ class Assembly:
     settings: AgentSettings
     ports: AgentPorts
     registry: ToolRegistry
-    system: SystemMessage
+    composer: Composer
+    prompt: PromptContext
     tools: tuple[ToolSchema, ...]
     inbox: Inbox
     call_llm: CallModel
@@ -53,9 +73,14 @@ class Assembly:
         root, scratch, rules = await asyncio.to_thread(self._folders, task)
         memo = AgentMemo()
         transcript = Transcript(ports.home, task.run_id, task.id, ports.clock)
-        dispatcher = self._dispatcher(task, root, scratch, memo, token)
-        system = self._prompt(root, scratch, rules)
+        plan = await asyncio.to_thread(plan_file, task, self.registry.names, ports, root)
+        reminders = Reminders(await asyncio.to_thread(load_own, Layout(ports.home).reminders(root)))
+        dispatcher = self._dispatcher(task, _Places(root, scratch, plan), memo, token)
         window = 0 if task.recipe else settings.window(model)
+        picker = ContextPicker(window, settings.max_tokens or _RESERVE)
+        memory = Memory(task, settings, ports)
+        await asyncio.to_thread(memory.load)
+        composed = await asyncio.to_thread(self._composed, task, model, _Places(root, scratch, plan))
         ctx = IterationContext(
             task=task,
             settings=settings,
@@ -65,17 +90,22 @@ class Assembly:
             call_llm=self.call_llm,
             model=model,
             cap=_cap(task, settings),
-            system=system,
+            system=picker.system(composed, rules, memory.bullets()),
+            picker=picker,
             tools=self.tools,
             dispatcher=dispatcher,
             messages=ValidatedMessageList(on_append=transcript.note),
             transcript=transcript,
             compaction=Compaction(
-                Window(window, settings.max_tokens or _RESERVE, settings.thresholds), ports.compact, scratch
+                Window(window, settings.max_tokens or _RESERVE, settings.thresholds),
+                ports.compact,
+                scratch,
+                ports.roster,
             ),
             memo=memo,
+            memory=memory,
             doom=DoomLoop(self.registry),
-            recovery=Recovery(can_complete="task_complete" in self.registry.names),
+            recovery=Recovery(can_complete="task_complete" in self.registry.names, reminders=reminders),
             verifier=Verifier(
                 command=task.verify,
                 root=root,
@@ -83,8 +113,16 @@ class Assembly:
                 shell=ports.shell,
                 limits=settings.limits,
             ),
+            reminders=reminders,
+            children=Children(ports.spawner),
+            thinks=memory,
+            thinking=ThinkingLevel.OFF if task.recipe or task.depth else settings.thinking,
+            models={**settings.models, **task.models, Role.ACTION: model},
         )
+        dispatcher.on_result = lambda result: note_result(ctx, result)
         await self._begin(ctx)
+        route(ctx, plan)
+        await ctx.flush()
         return ctx
 
     async def _begin(self, ctx: IterationContext) -> None:
@@ -96,11 +134,12 @@ class Assembly:
         else:
             ctx.transcript.note(ctx.system)
             ctx.messages = ValidatedMessageList(task.history, on_append=ctx.transcript.note)
-        text = f"{task.prompt}\n\n{recipes.fence(task.recipe)}" if task.recipe else task.prompt
+        text = f"{task.prompt}\n\n{recipes.fence(task.recipe)}" if task.recipe else prompt_of(task)
+        await attach_references(ctx)
         ctx.messages.add_user(UserMessage(content=text))
         await ctx.flush()
 
-    def _folders(self, task: AgentTask) -> tuple[Path, Path, str]:
+    def _folders(self, task: AgentTask) -> tuple[Path, Path, tuple[str, ...]]:
         root = Path(task.root)
         if not root.is_dir():
             raise OpenDevError(ErrorKind.INFRA, f"The working folder {root} does not exist.")
@@ -111,17 +150,25 @@ class Assembly:
             raise OpenDevError(
                 ErrorKind.INFRA, f"The scratch folder {scratch} cannot be made: {error}"
             ) from error
-        return root.resolve(), scratch.resolve(), project_rules(root)
+        return root.resolve(), scratch.resolve(), (project_rules(root), user_rules(self.ports.home))
 
-    def _prompt(self, root: Path, scratch: Path, rules: str) -> SystemMessage:
+    def _composed(self, task: AgentTask, model: str, places: _Places) -> SystemMessage:
+        """The prompt of this run, composed for the model that will read it. Blocking."""
         date = datetime.fromtimestamp(self.ports.clock.now(), tz=UTC).date().isoformat()
-        parts = (self.system.dynamic, environment_block(root, scratch, date), rules)
-        return self.system.model_copy(update={"dynamic": "\n\n".join(part for part in parts if part)})
+        context = replace(
+            self.prompt,
+            model_provider=prompt_provider(model),
+            session_id=task.run_id or task.id,
+            scratch=str(places.scratch),
+            environment=environment_block(places.root, date) + plan_note(task, places.plan),
+        )
+        return self.composer.message(context)
 
     def _dispatcher(
-        self, task: AgentTask, root: Path, scratch: Path, memo: AgentMemo, token: InterruptToken
+        self, task: AgentTask, places: _Places, memo: AgentMemo, token: InterruptToken
     ) -> Dispatcher:
         ports = self.ports
+        root, scratch, plan = places
         # An agent that does not write may write its scratch folder only, whatever tools it holds (SUB-13).
         scope = task.scope if task.spec.writes else _NOTHING
         seen = SeenHashes()
@@ -133,7 +180,7 @@ class Assembly:
                 root=root,
                 scratch=scratch,
                 scope=scope,
-                mode=task.mode,
+                mode=gate.mode if starts is task.mode else task.mode,  # a child of the Planner plans too
                 env={**ports.child_env, **task.env},
                 clock=ports.clock,
                 shell=ports.shell,
@@ -145,14 +192,18 @@ class Assembly:
                 interrupt=token,
                 memo=memo,
                 limits=self.settings.limits,
+                approve=task.approve,
+                plans=ports.home / "plans",
+                plan=plan,
             )
 
+        starts = starting_mode(task, plan)
         gate = Gate(
             level=task.approve,
-            mode=task.mode,
+            mode=starts,
             root=root,
             scope=scope,
-            extra_roots=(scratch,),
+            extra_roots=(scratch, plan) if plan else (scratch,),
             blocked_commands=self.settings.blocked_commands,
         )
         return Dispatcher(

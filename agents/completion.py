@@ -1,20 +1,23 @@
 """Whether a claim of completion is accepted: waiting messages, open todos, the verification command (LOOP-12, LOOP-14)."""
 
-from ..context.reminders import reminder
 from ..core.agent import AgentStatus
 from ..core.chat import MessageClass
 from ..core.errors import ErrorInfo, ErrorKind
-from ..core.events import Verified
+from ..core.events import Notice, Verified
 from ..core.ticket import VerifyOutcome
 from .iteration import IterationContext
+from .signals import tell_report
 from .verifier import MAX_VERIFICATIONS
 
 MAX_TODO_NUDGES = 2
+MAX_CHILD_NUDGES = 10
 
 
 async def finish(ctx: IterationContext, text: str) -> None:
     """End with success, or say what is missing and let the loop go on."""
     if _todos_open(ctx):
+        return
+    if await _children_running(ctx):
         return
     if ctx.verifier.command and not await _verified(ctx):
         return
@@ -39,10 +42,27 @@ def _todos_open(ctx: IterationContext) -> bool:
     if not todos or ctx.memo.completions_refused >= MAX_TODO_NUDGES:
         return False  # REM-07: the agent's decision is accepted, what is open stays visible in its list
     ctx.memo.completions_refused += 1  # shared with task_complete, which refuses by the same count
-    ctx.messages.add_user(
-        reminder("incomplete_todos", MessageClass.DIRECTIVE, count=len(todos.splitlines()), todo_list=todos)
-    )
+    ctx.remind("incomplete_todos", MessageClass.DIRECTIVE, count=len(todos.splitlines()), todo_list=todos)
     return True
+
+
+async def _children_running(ctx: IterationContext) -> bool:
+    """Wait for background sub-agents: their reports belong to the result. At most ten waits, then the decision is accepted."""
+    if not ctx.children.running:
+        return False
+    ended = await ctx.unless_interrupted(ctx.children.wait(lambda: ctx.inbox.waiting))
+    for id, report in ended or ():
+        tell_report(ctx, id, report)
+    left = ctx.children.running
+    if ended or ended is None or ctx.inbox.waiting:
+        return True
+    if ctx.nudge("children_running", MAX_CHILD_NUDGES):
+        ctx.remind("children_running", MessageClass.DIRECTIVE, count=len(left), children=", ".join(left))
+        return True
+    ctx.emit(
+        Notice(level="warning", text=f"The agent ends while {len(left)} sub-agents of its own still run.")
+    )
+    return False
 
 
 async def _verified(ctx: IterationContext) -> bool:
@@ -62,17 +82,23 @@ async def _verified(ctx: IterationContext) -> bool:
         )
         fail(ctx, ctx.said, error, AgentStatus.VERIFY_FAILED)
         return False
-    ctx.messages.add_user(
-        reminder(
-            "verify_failed",
-            MessageClass.DIRECTIVE,
-            command=verifier.command,
-            how=how,
-            attempt=verifier.attempts,
-            attempts=MAX_VERIFICATIONS,
-            output=verifier.output,
-        )
+    ctx.remind(
+        "verify_failed",
+        MessageClass.DIRECTIVE,
+        command=verifier.command,
+        how=how,
+        attempt=verifier.attempts,
+        attempts=MAX_VERIFICATIONS,
+        output=verifier.output,
     )
+    if verifier.unchanged > 1:
+        ctx.remind(
+            "reflection",
+            MessageClass.DIRECTIVE,
+            tool=verifier.command,
+            count=verifier.unchanged,
+            message="its output did not change",
+        )
     return False
 
 

@@ -74,7 +74,8 @@ class DoomLoop:
         known = not isinstance(tool, ErrorInfo)
         if known and (tool.poller or tool.category == "completion"):
             return ""  # claims of completion have caps of their own
-        writes = known and Effect.WRITE in tool.effects and Effect.EXEC not in tool.effects
+        # A plan that is shown again after the Planner changed it is new, like a test that runs again after an edit.
+        writes = known and Effect.WRITE in tool.effects and not tool.effects & {Effect.EXEC, Effect.ASK}
         state = 0 if writes else self._edits
         text = canonical([call.name, call.arguments, state])
         return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()

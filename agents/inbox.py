@@ -27,6 +27,11 @@ class Inbox:
         with self._lock:
             return self._take()
 
+    @property
+    def waiting(self) -> bool:
+        """Whether a message waits."""
+        return not self._queue.empty()
+
     def try_close(self) -> bool:
         """Close for good unless something waits; True when closed."""
         with self._lock:

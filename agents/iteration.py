@@ -8,13 +8,19 @@ from typing import Protocol, TypeVar
 
 from ..context.compaction import Compaction
 from ..context.messages import ValidatedMessageList
+from ..context.picker import ContextPicker
+from ..context.reminders import Reminders
+from ..context.thinking_input import ThinkingInput
 from ..core.agent import AgentStatus, AgentTask
 from ..core.chat import (
     FinishReason,
+    MessageClass,
     ModelFailed,
     ModelReply,
     ModelRequest,
+    Role,
     SystemMessage,
+    ThinkingLevel,
     ToolCall,
     ToolSchema,
     Usage,
@@ -24,15 +30,19 @@ from ..core.clock import iso
 from ..core.errors import ErrorInfo, ErrorKind
 from ..core.events import Event
 from ..core.interrupt import InterruptToken
+from ..core.model import JsonObject
 from ..core.tool import AgentMemo, TodoState
 from ..tools.dispatch import Dispatcher
+from .children import Children
 from .doomloop import DoomLoop
 from .inbox import Inbox
+from .memory import Memory
 from .recovery import Recovery
 from .settings import AgentPorts, AgentSettings
 from .transcript import Transcript
 from .verifier import Verifier
 
+COMPACT = "/compact"
 _POLL_S = 0.05
 T = TypeVar("T")
 
@@ -72,10 +82,22 @@ class IterationContext:
     messages: ValidatedMessageList
     transcript: Transcript
     compaction: Compaction
+    picker: ContextPicker
     memo: AgentMemo
+    memory: Memory
     doom: DoomLoop
     recovery: Recovery
     verifier: Verifier
+    reminders: Reminders
+    children: Children
+    thinks: ThinkingInput
+    thinking: ThinkingLevel = ThinkingLevel.OFF
+    models: dict[Role, str] = field(default_factory=dict[Role, str])  # of this run, by role
+    trace: str = ""  # the thoughts about the present step
+    plan: JsonObject | None = None  # what ``present_plan`` gave when the plan was approved
+    reads: int = 0  # answers in a row that only read
+    map_build: asyncio.Task[None] | None = None  # of the repository map, beside this run
+    mapped: bool = False  # the conversation holds the map
     iteration: int = 0
     nudges: Counter[str] = field(default_factory=Counter[str])
     usage: Usage = field(default_factory=Usage)
@@ -98,9 +120,16 @@ class IterationContext:
         self.ports.emit(event.model_copy(update=stamp))
 
     def drain(self) -> None:
-        """Move injected messages into the conversation (C-15: none is dropped)."""
+        """Move injected messages into the conversation (C-15: none is dropped); ``/compact`` is a command (CMP-15)."""
         for text in self.inbox.drain():
-            self.messages.add_user(UserMessage(content=text))
+            if text.strip() == COMPACT:
+                self.compaction.request()
+            else:
+                self.messages.add_user(UserMessage(content=text))
+
+    def remind(self, name: str, msg_class: MessageClass = MessageClass.NUDGE, **values: object) -> None:
+        """Put a reminder into the conversation, directly before the next model call (REM-01)."""
+        self.messages.add_user(self.reminders.message(name, msg_class, **values))
 
     def nudge(self, name: str, cap: int) -> bool:
         """Count a nudge; False when its cap is used up (REM-06)."""

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
-from ..context.composer import Composer
-from ..context.sections import PromptContext
+from ..context.composer import Composer, create_agent_composer, create_default_composer
+from ..context.sections import PromptContext, prompt_provider
 from ..core.agent import AgentReport, AgentStatus, AgentTask
 from ..core.approval import Mode
-from ..core.chat import ModelFailed, ModelReply, ModelRequest, SystemMessage, ToolSchema, UserMessage
+from ..core.chat import ModelFailed, ModelReply, ModelRequest, Role, ToolSchema, UserMessage
 from ..core.errors import ErrorInfo, ErrorKind, OpenDevError
 from ..core.interrupt import InterruptToken
 from ..tools.registry import ToolRegistry
@@ -15,6 +16,7 @@ from .assembly import Assembly
 from .base import BaseAgent
 from .inbox import Inbox
 from .iteration import End, IterationContext
+from .opening import stop_build
 from .react import react
 from .report import make_report
 from .settings import AgentPorts, AgentSettings
@@ -42,9 +44,9 @@ class MainAgent(BaseAgent):
         self._subagent_system_prompt = ""
         self._ports = ports
         self._agents_on_offer = agents_on_offer
-        self._in_git_repo = in_git_repo
+        self._prompt = PromptContext(frozenset(tool_registry.names), in_git_repo)
+        self._composer: Composer = create_default_composer()
         self._inbox = Inbox()
-        self._system = SystemMessage(stable="")
         self._registry = tool_registry
         super().__init__(config, tool_registry, mode)
 
@@ -54,11 +56,13 @@ class MainAgent(BaseAgent):
         self.refresh_tools()
 
     def build_system_prompt(self) -> str:
-        """Role and sections; names no tool that the agent lacks (TOR-06)."""
-        context = PromptContext(tools=frozenset(self._registry.names), in_git_repo=self._in_git_repo)
-        prompt = self._subagent_system_prompt or "main"
-        self._system = Composer().compose(prompt, context, subagent=self.is_subagent)
-        return self._system.stable
+        """The stable part for the configured model; names no tool that the agent lacks (TOR-06). A run adds its dynamic part."""
+        if self.is_subagent or self._subagent_system_prompt:
+            self._composer = create_agent_composer(self._subagent_system_prompt or "main")
+        model = self.config.models.get(Role.ACTION, "")
+        return self._composer.compose_two_part(replace(self._prompt, model_provider=prompt_provider(model)))[
+            0
+        ]
 
     def build_tool_schemas(self) -> tuple[ToolSchema, ...]:
         """The schemas of the filtered registry (SUB-02), the agent types filled into ``spawn_subagent``."""
@@ -102,7 +106,8 @@ class MainAgent(BaseAgent):
             settings=self.config,
             ports=self._ports,
             registry=self._registry,
-            system=self._system,
+            composer=self._composer,
+            prompt=self._prompt,
             tools=self.tool_schemas,
             inbox=self._inbox,
             call_llm=self.call_llm,
@@ -130,11 +135,15 @@ async def _bounded(ctx: IterationContext) -> End:
 
 async def _close(ctx: IterationContext, end: End) -> End:
     """Leave a conversation that can be resumed: every call has a result, late messages are kept, all is on disk."""
+    await stop_build(ctx)
     ctx.messages.close_open_calls()
     for text in ctx.inbox.close():
         ctx.messages.add_user(UserMessage(content=text))
     try:
         await ctx.flush()
     except OpenDevError as error:
-        return End(AgentStatus.INFRA, end.text, end.error or error.info)
+        end = End(AgentStatus.INFRA, end.text, end.error or error.info)
+    ctx.memory.note(ctx.messages.snapshot())
+    await ctx.memory.close(wait=end.status is AgentStatus.DONE)
+    ctx.usage, ctx.model_calls = ctx.usage + ctx.memory.usage, ctx.model_calls + ctx.memory.calls
     return end

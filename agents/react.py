@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable
 
-from ..context.reminders import reminder
 from ..core.agent import AgentStatus
 from ..core.chat import MessageClass, ModelFailed
 from ..core.errors import ErrorInfo, ErrorKind
@@ -45,7 +44,7 @@ async def _iterate(ctx: IterationContext) -> None:
 async def _forced_summary(ctx: IterationContext) -> None:
     """One last call without tools: a report of the state so far (LOOP-15)."""
     ctx.drain()
-    ctx.messages.add_user(reminder("safety_limit_summary", MessageClass.DIRECTIVE, count=ctx.cap))
+    ctx.remind("safety_limit_summary", MessageClass.DIRECTIVE, count=ctx.cap)
     text = ""
     reply = await ask_model(ctx, ())
     if reply is not None and not isinstance(reply, ModelFailed):

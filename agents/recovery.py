@@ -3,12 +3,14 @@
 import re
 from collections.abc import Sequence
 
-from ..context.detectors import classify
-from ..context.reminders import get_reminder, reminder
+from ..context.detectors import same_failure
+from ..context.reminders import Reminders
 from ..core.chat import MessageClass, ToolMessage, UserMessage
 from ..core.errors import ErrorInfo, ErrorKind
 
 MAX_ATTEMPTS = 3
+REFLECT_AFTER = 2
+_KEPT, _MESSAGE_CHARS, _OUTPUT_CHARS = 50, 1_000, 4_000
 _ACCEPTED = re.compile(r"^\W*failure accepted\W*:", re.I | re.M)
 _DECISIONS = frozenset({ErrorKind.DENIED, ErrorKind.UNANSWERED, ErrorKind.CANCELLED})
 
@@ -16,12 +18,17 @@ _DECISIONS = frozenset({ErrorKind.DENIED, ErrorKind.UNANSWERED, ErrorKind.CANCEL
 class Recovery:
     """The sequence of errors an agent is in. ``pending`` is the failure of the newest batch that nothing mended."""
 
-    def __init__(self, *, can_complete: bool) -> None:
+    def __init__(self, *, can_complete: bool, reminders: Reminders) -> None:
         self.pending: ErrorInfo | None = None
         self._tool = ""
         self._class = ""
         self._attempts = 0
         self._can_complete = can_complete
+        self._reminders = reminders
+        self._seen: dict[str, int] = {}  # how often each failure came, oldest first
+        self.repeated: tuple[str, int, str] | None = (
+            None  # tool, count and message of a failure that came again
+        )
 
     @property
     def recoverable(self) -> bool:
@@ -31,6 +38,8 @@ class Recovery:
     def note(self, results: Sequence[ToolMessage], last_failure: ErrorInfo | None) -> None:
         """Take in the results of a batch. A success ends the sequence (LOOP-20); another class of error begins a new one."""
         failed = [result for result in results if result.is_error]
+        refused = last_failure is not None and last_failure.kind in _DECISIONS
+        self.repeated = None if refused else self._again(failed)
         if len(failed) < len(results):
             self._class = ""  # the next failure begins a new sequence, with a count of its own
         if not results or not results[-1].is_error:
@@ -38,7 +47,9 @@ class Recovery:
             return
         self._tool = failed[-1].name
         self.pending = last_failure or ErrorInfo(kind=ErrorKind.TOOL, message=failed[-1].content[:1_000])
-        found = classify(self.pending)
+        # What a command printed says more than its exit code; its end says most.
+        seen = f"{self.pending.message}\n{failed[-1].content[-_OUTPUT_CHARS:]}"
+        found = self._reminders.classify(self.pending.model_copy(update={"message": seen}))
         if found != self._class:
             self._class, self._attempts = found, 0
 
@@ -48,13 +59,25 @@ class Recovery:
             return None
         self._attempts += 1
         way = "acknowledge_by_tool" if self._can_complete else "acknowledge_by_line"
-        return reminder(
+        return self._reminders.message(
             self._class,
             MessageClass.DIRECTIVE,
             tool=self._tool,
             message=self.pending.sentence(),
-            acknowledge=get_reminder(way),
+            acknowledge=self._reminders.text(way),
         )
+
+    def _again(self, failed: Sequence[ToolMessage]) -> tuple[str, int, str] | None:
+        """The failure of this batch that came for the second, fourth … time: the same attempt again needs another approach."""
+        found: tuple[str, int, str] | None = None
+        for mark, result in {same_failure(r.name, r.content): r for r in failed}.items():
+            count = self._seen.pop(mark, 0) + 1
+            self._seen[mark] = count
+            if count % REFLECT_AFTER == 0:
+                found = (result.name, count, result.content[:_MESSAGE_CHARS])
+        while len(self._seen) > _KEPT:
+            del self._seen[next(iter(self._seen))]
+        return found
 
     def settle(self, text: str) -> None:
         """Forget the failure when the agent says, in so many words, that it does not matter."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from ..context.compaction import Compactor
+from ..context.compaction import Compactor, Roster, no_children
 from ..context.pressure import DEFAULT_THRESHOLDS
 from ..core.agent import AgentSpec
 from ..core.chat import Role, ThinkingLevel
@@ -14,6 +14,15 @@ from ..core.clock import Clock
 from ..core.model import Frozen
 from ..core.ports import Asker, EventSink, ModelClient, Shell, Spawner, Symbols
 from ..core.tool import Limits
+
+
+class MemorySettings(Frozen):
+    """Whether the project's playbook is used and extended; the tokens that memory work may use in one run, and the seconds
+    it may go on after the end."""
+
+    playbook: bool = False
+    max_tokens: int = Field(default=50_000, ge=0)
+    finish_s: float = Field(default=10.0, ge=0)
 
 
 class AgentSettings(Frozen):
@@ -27,10 +36,12 @@ class AgentSettings(Frozen):
     context_limits: dict[str, int] = {}
     fallback_window: int = 128_000
     thresholds: tuple[float, ...] = DEFAULT_THRESHOLDS
+    repo_map_tokens: int = Field(default=1_500, ge=0)  # 0 = no map
     limits: Limits = Limits()
     blocked_commands: tuple[str, ...] = ()
     thinking: ThinkingLevel = ThinkingLevel.OFF
     custom: tuple[AgentSpec, ...] = ()
+    memory: MemorySettings = MemorySettings()
 
     def window(self, model: str) -> int:
         """The context window of ``model`` in tokens."""
@@ -51,3 +62,4 @@ class AgentPorts:
     child_env: Mapping[str, str]
     home: Path
     compact: Compactor
+    roster: Roster = no_children

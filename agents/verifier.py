@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
+from ..context.detectors import same_failure
 from ..core.errors import OpenDevError
 from ..core.ports import CommandResult, Shell
 from ..core.ticket import VerifyOutcome
@@ -25,6 +26,8 @@ class Verifier:
         self.command = command
         self.attempts = 0
         self.output = ""
+        self.unchanged = 0  # failures in a row that said the same
+        self._mark = ""
         self._root = root
         self._env = env
         self._shell = shell
@@ -46,6 +49,9 @@ class Verifier:
             self._last = await self._run()
         if self._last.outcome != "pass":
             self.attempts += 1
+            mark = same_failure(self.command, f"{self._last.outcome} {self._last.exit_code} {self.output}")
+            self.unchanged = self.unchanged + 1 if mark == self._mark else 1
+            self._mark = mark
         return self._last
 
     async def _run(self) -> VerifyOutcome:

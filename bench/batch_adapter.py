@@ -55,7 +55,7 @@ def _link(home: Path, trees: Mapping[str, Path]) -> None:
     """Give each trace that a leased folder holds its second name in the benchmark's tree, once."""
     for path in home.glob("leases/*/*.json"):
         with suppress(OSError, ValueError, KeyError):
-            lease = json.loads(path.read_text("utf-8"))
+            lease = json.loads(path.read_text("utf-8"))["lease"]
             trace = Path(lease["path"], ".bench", "trace")
             target = trees[lease["task"]] / ".bench" / "trace"
             if trace.exists() and not target.exists():

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,7 +94,7 @@ def _measure(load: Load, part: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _scene(load: Load) -> Iterator[dict[str, str]]:
+def _scene(load: Load) -> Generator[dict[str, str]]:
     """A model server, a project and an empty state folder; the environment that names them."""
     work = Path(tempfile.mkdtemp(prefix="od-fan-"))
     try:

@@ -73,18 +73,9 @@ def root(  # noqa: PLR0913 - the command line is fixed
     if version:
         typer.echo(f"opendev {__version__}")
         return
-    if context.invoked_subcommand is not None:
-        if prompt is not None:
-            raise OpenDevError(
-                ErrorKind.USAGE, "-p does not go with a sub-command.", "Give one or the other."
-            )
-        return
+    _check_prompt(prompt, context.invoked_subcommand)
     if prompt is None:
-        raise OpenDevError(
-            ErrorKind.USAGE,
-            "There is no interactive terminal UI in this version yet.",
-            'Give one prompt with -p: opendev -p "Fix the failing test"; or see opendev --help.',
-        )
+        return
     from .run import PromptOptions, run_prompt
 
     options = PromptOptions(
@@ -102,10 +93,21 @@ def root(  # noqa: PLR0913 - the command line is fixed
     overrides = {
         "model": model,
         "approval": approve.value if approve else None,
-        "auto_approve": False if approve else None,
         "thinking.level": thinking.value if thinking else None,
     }
     raise typer.Exit(run_prompt(working_dir, overrides, options))
+
+
+def _check_prompt(prompt: str | None, subcommand: str | None) -> None:
+    """Either a prompt or a sub-command. Raises ``OpenDevError`` (usage)."""
+    if prompt is not None and subcommand is not None:
+        raise OpenDevError(ErrorKind.USAGE, "-p does not go with a sub-command.", "Give one or the other.")
+    if prompt is None and subcommand is None:
+        raise OpenDevError(
+            ErrorKind.USAGE,
+            "There is no interactive terminal UI in this version yet.",
+            'Give one prompt with -p: opendev -p "Fix the failing test"; or see opendev --help.',
+        )
 
 
 @app.command(name="doctor")

@@ -123,7 +123,7 @@ def run(  # noqa: PLR0913 - the command line is fixed
             return None
         options = BatchOptions(run_id=new_id(10), runtime=runtime.value, keep=keep)
         with _drawn(project, options.run_id, plan, output) as draw:
-            return await run_batch(project, keeper, plan, commit, options, draw)
+            return _streamed(draw, await run_batch(project, keeper, plan, commit, options, draw))
 
     _finish(asyncio.run(work()), output)
 
@@ -163,7 +163,7 @@ def resume(
     async def work() -> RunReport:
         options = BatchOptions(run_id=run_id, runtime=runtime.value, keep=keep)
         with _drawn(project, run_id, None, output) as draw:
-            return (await resume_batch(project, run_id, options, draw))[1]
+            return _streamed(draw, (await resume_batch(project, run_id, options, draw))[1])
 
     _finish(asyncio.run(work()), output)
 
@@ -212,7 +212,7 @@ def demo(
         commit = await resolve_base(keeper, plan, made.tickets)
         options = BatchOptions(run_id=new_id(10), runtime=runtime.value)
         with _drawn(project, options.run_id, plan, output) as draw:
-            return await run_batch(project, keeper, plan, commit, options, draw)
+            return _streamed(draw, await run_batch(project, keeper, plan, commit, options, draw))
 
     _finish(asyncio.run(work()), output)
 
@@ -238,14 +238,16 @@ def _drawn(
         yield JsonLines(stdio.out) if output is Output.STREAM else view
 
 
+def _streamed(draw: Callable[[Event], None], found: RunReport) -> RunReport:
+    """The report as the stream's last line, by the writer of the others: its number follows theirs."""
+    if isinstance(draw, JsonLines):
+        draw.report(found)
+    return found
+
+
 def _finish(found: RunReport | None, output: Output) -> None:
     if found is None:
         return
-    match output:
-        case Output.TEXT:
-            sys.stdout.write(render(found, "text"))
-        case Output.JSON:
-            sys.stdout.write(found.to_json() + "\n")
-        case Output.STREAM:
-            JsonLines(sys.stdout).report(found)
+    if output is not Output.STREAM:
+        sys.stdout.write(render(found, "text") if output is Output.TEXT else found.to_json() + "\n")
     raise typer.Exit(found.exit_code)

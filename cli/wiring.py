@@ -9,7 +9,7 @@ from typing import Any, Literal
 from ..actors.hub import Hub
 from ..actors.sides import HubPorts, HubSettings
 from ..actors.worker import WorkerSettings
-from ..agents.settings import AgentSettings
+from ..agents.settings import AgentSettings, MemorySettings
 from ..agents.specs import builtin_specs
 from ..configs.schema import AppConfig
 from ..core.errors import OpenDevError
@@ -87,8 +87,10 @@ def agent_settings(project: Project) -> AgentSettings:
             config.context.fallback_window, config.max_context_tokens or config.context.fallback_window
         ),
         thresholds=config.context.thresholds,
+        repo_map_tokens=config.context.repo_map_tokens,
         limits=tool_limits(config),
         blocked_commands=config.blocked_commands,
+        memory=MemorySettings.model_validate(config.memory.model_dump()),
         thinking=config.thinking.level,
     )
 

@@ -57,11 +57,20 @@ class Edit(Frozen):
 
 
 class Context(Frozen):
-    """Compaction thresholds as shares of the window; offload in characters; window in tokens."""
+    """Compaction thresholds as shares of the window; offload in characters; window and repository map in tokens."""
 
     thresholds: tuple[float, float, float, float, float]
     offload_chars: int = Field(ge=1000)
     fallback_window: int = Field(ge=4096)
+    repo_map_tokens: int = Field(ge=0, le=20_000)
+
+
+class Memory(Frozen):
+    """The project's playbook: used and extended or not; tokens that memory work may use in one run; seconds after the end."""
+
+    playbook: bool
+    max_tokens: int = Field(ge=0)
+    finish_s: float = Field(ge=0, le=120)
 
 
 class Retry(Frozen):
@@ -122,6 +131,7 @@ class AppConfig(Frozen):
     commands: Commands
     edit: Edit
     context: Context
+    memory: Memory
     retry: Retry
     cost: Cost
     swarm: Swarm

@@ -1,38 +1,48 @@
 """Staged compaction of the request *view*; the transcript keeps every original (CMP-01..14, C-39, T-03, T-05)."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from ..core.chat import MESSAGES, Message, MessageClass, SystemMessage, ToolMessage, ToolSchema, UserMessage
-from ..core.errors import ErrorInfo
+from ..core.chat import Message, MessageClass, SystemMessage, ToolMessage, ToolSchema, UserMessage
+from ..core.errors import ErrorInfo, OpenDevError
 from ..store.atomic import write_atomic
 from .artifacts import artifact_index
-from .pressure import DEFAULT_THRESHOLDS, Stage, StageLadder, TokenMeter, estimate, message_tokens
+from .pressure import DEFAULT_THRESHOLDS, Stage, StageLadder, TokenMeter, Trend, estimate, message_tokens
 from .reminders import get_reminder
-from .summaries import bounded, condensed, pruned_summary
+from .summaries import archived, bounded, condensed, is_summary, pruned_summary, user_words
+from .view import SHORT_CHARS, RequestView, anchor
 
-PRUNED = "[pruned]"
 _KEEP_MASK = 6
 _KEEP_TIGHTEN = 3
 _RECENCY_SHARE = 0.25  # of the window: results this recent survive pruning
 _KEEP_MESSAGES = (3, 10)
 _KEEP_SHARE = 0.10  # of the window: what the kept tail may weigh beyond its minimum
+_USER_SHARE = 0.05  # of the window: what the user said before the tail, verbatim
 _SQUEEZE_TO = 0.90
-_SHORT_CHARS = 160  # a result no longer than its pointer stays
+_SQUEEZE_PREVIEWS = (2_000, 0)  # characters shown of a squeezed result; the second round shows none
 _USELESS = 0.10  # a summary that saves less than this share was useless
 _MAX_USELESS = 2
 _MAX_RESERVE_SHARE = 0.25
-_USER_MESSAGES = 3
-_USER_CHARS = 4_000
+_LEAST_WINDOW = 4_096  # a provider that refuses less refuses for another reason
+_SUMMARY_S = 180.0
+_ROSTER_S = 5.0
 
 
 class Compactor(Protocol):
     """Summarises messages with the compact model; a failure is a value."""
 
     async def summarise(self, messages: tuple[Message, ...], artifacts: str) -> str | ErrorInfo: ...
+
+
+Roster = Callable[[], Awaitable[str]]
+
+
+async def no_children() -> str:
+    """The roster of an agent that can have no sub-agents."""
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,156 +61,179 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one check did; tokens of the request before and after. ``notice`` is for a person."""
+    """What one check did; tokens of the request before and after. ``notice`` is for a person, ``trend`` tells the growth."""
 
     stage: Stage
     before: int
     after: int
     notice: str = ""
+    trend: str = ""
 
 
-@dataclass(slots=True)
-class _View:
-    """Replacements by call id, and a summary that stands for the messages before ``upto``."""
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What is measured: the conversation, and what is sent with it in any case."""
 
-    replaced: dict[str, str] = field(default_factory=dict[str, str])
-    summary: UserMessage | None = None
-    upto: int = 0
+    messages: Sequence[Message]
+    system: SystemMessage
+    tools: Sequence[ToolSchema]
+    state: str
 
 
 class Compaction:
-    """The view of one agent's conversation and the stages that shrink it."""
+    """The view of one agent's conversation and the stages that shrink it; one stage at a time (C03).
 
-    def __init__(self, window: Window, compactor: Compactor, scratch: Path) -> None:
+    ``roster`` tells, when a summary is made, which sub-agents run and which have ended.
+    """
+
+    def __init__(
+        self, window: Window, compactor: Compactor, scratch: Path, roster: Roster = no_children
+    ) -> None:
         self._window = window
         self._compactor = compactor
-        self._scratch = scratch
+        self._roster = roster
         self._ladder = StageLadder(window.thresholds)
-        self._view = _View()
+        self._view = RequestView(scratch)
+        self._trend = Trend()
         self._useless = 0
-        self._files = 0
+        self._requested = False
+        self._lock = asyncio.Lock()
         self.meter = TokenMeter()
 
+    @property
+    def shown(self) -> RequestView:
+        """The view itself, for inspection."""
+        return self._view
+
     def view(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """``messages`` as they are sent. Call/result pairs stay whole, since only contents are replaced or whole turns left out."""
-        if self._view.summary is None:
-            return tuple(self._shown(message) for message in messages)
-        first = messages[: _anchor(messages)]
-        rest = (self._shown(message) for message in messages[self._view.upto :])
-        return (*first, self._view.summary, *rest)
+        """``messages`` as they are sent."""
+        return self._view.messages(messages)
+
+    def request(self) -> None:
+        """Summarise at the next check, whatever the pressure (``/compact``, CMP-15)."""
+        self._requested = True
 
     async def check(
         self, messages: Sequence[Message], system: SystemMessage, tools: Sequence[ToolSchema], state: str = ""
     ) -> Step | None:
-        """Run the stage that is due, if any; ``state`` (open todos) is put into a summary. Raises ``OpenDevError`` when the disk fails."""
+        """Run the one stage that is due, if any; ``state`` (todos, plan) is put into a summary.
+
+        Raises ``OpenDevError`` when the disk fails. A check that is cancelled leaves the view as it was, or with some
+        results masked: both are valid.
+        """
         if self._window.limit <= 0:
             return None
-        before = self._tokens(messages, system, tools)
-        stage = self._ladder.step(self._window.pressure(before))
-        if stage is Stage.NONE or (stage is Stage.SUMMARISE and self._useless >= _MAX_USELESS):
-            return None
-        return await self._run(stage, before, messages, system, tools, state)
+        async with self._lock:
+            request = _Request(messages, system, tools, state)
+            before = self._tokens(request)
+            stage = self._ladder.step(self._window.pressure(before))
+            self._trend.note(before, stage)
+            if self._requested:
+                self._requested, stage, self._useless = False, Stage.SUMMARISE, 0
+            if stage is Stage.NONE:
+                return None
+            if stage is Stage.SUMMARISE and self._useless >= _MAX_USELESS:
+                return await self._last_resort(request, before)
+            return await self._run(stage, before, request)
 
     async def force(
         self, messages: Sequence[Message], system: SystemMessage, tools: Sequence[ToolSchema], state: str = ""
     ) -> Step:
-        """Summarise now: the provider refused the request as too long."""
-        before = self._tokens(messages, system, tools)
-        return await self._run(Stage.SUMMARISE, before, messages, system, tools, state)
+        """Summarise now: the provider refused the request as too long, so its window is smaller than we believed."""
+        request = _Request(messages, system, tools, state)
+        refused = self._tokens(request)
+        async with self._lock:
+            before = self._tokens(request)
+            if before < refused:  # another check has just made it smaller (C03)
+                return Step(Stage.SUMMARISE, refused, before)
+            limit = min(self._window.limit or refused, refused)
+            self._window = replace(self._window, limit=max(limit, _LEAST_WINDOW))
+            return await self._run(Stage.SUMMARISE, before, request)
 
-    def _tokens(self, messages: Sequence[Message], system: SystemMessage, tools: Sequence[ToolSchema]) -> int:
-        return self.meter.tokens(estimate((system, *self.view(messages)), tools))
+    def _tokens(self, request: _Request) -> int:
+        view = self._view.messages(request.messages)
+        return self.meter.tokens(estimate((request.system, *view), request.tools))
 
-    async def _run(
-        self,
-        stage: Stage,
-        before: int,
-        messages: Sequence[Message],
-        system: SystemMessage,
-        tools: Sequence[ToolSchema],
-        state: str,
-    ) -> Step:
-        live = messages[self._view.upto :]
+    async def _run(self, stage: Stage, before: int, request: _Request) -> Step:
+        live = request.messages[self._view.upto :]
         if stage is Stage.MASK:
-            await self._mask(live, _KEEP_MASK)
+            await self._view.mask(live, _KEEP_MASK)
         elif stage is Stage.PRUNE:
-            self._prune(live)
+            self._view.prune(live, int(self._window.limit * _RECENCY_SHARE))
         elif stage is Stage.TIGHTEN:
-            await self._mask(live, _KEEP_TIGHTEN)
+            await self._view.mask(live, _KEEP_TIGHTEN)
         elif stage is Stage.SUMMARISE:
-            await self._summarise(messages, state)
-            await self._squeeze(messages, system, tools)
-        after = self._tokens(messages, system, tools)
-        notice = self._verdict(before, after) if stage is Stage.SUMMARISE else ""
-        return Step(stage, before, after, notice)
+            await self._summarise(request)
+            await self._squeeze(request)
+        after = self._tokens(request)
+        notice = self._verdict(before, after, request) if stage is Stage.SUMMARISE else ""
+        return Step(stage, before, after, notice, self._trend.sentence())
 
-    def _verdict(self, before: int, after: int) -> str:
+    async def _last_resort(self, request: _Request, before: int) -> Step | None:
+        """After two useless summaries no more are made (C01); results too large for the window still go to files."""
+        await self._squeeze(request)
+        after = self._tokens(request)
+        return Step(Stage.TIGHTEN, before, after) if after < before else None
+
+    def _verdict(self, before: int, after: int, request: _Request) -> str:
         """Count useless summaries; the sentence to show when there is no use in more (C01)."""
         if before - after >= _USELESS * before:
             self._useless = 0
             return ""
         self._useless += 1
-        fixed = "the system prompt and the tools alone nearly fill it"
+        fixed = estimate((request.system,), request.tools)
+        what = (
+            "the system prompt and the tools alone"
+            if 2 * fixed > after
+            else "what the user said and the newest messages"
+        )
         return (
-            f"Compaction could not make the request smaller ({before} → {after} tokens of {self._window.limit}): {fixed}. "
-            "Use a model with a larger window."
+            f"Compaction could not make the request smaller ({before} → {after} tokens of {self._window.limit}):"
+            f" {what} nearly fill it. Use a model with a larger window."
         )
 
-    def _shown(self, message: Message) -> Message:
-        if isinstance(message, ToolMessage) and message.call_id in self._view.replaced:
-            return message.model_copy(update={"content": self._view.replaced[message.call_id]})
-        return message
-
-    def _maskable(self, messages: Sequence[Message], keep: int) -> list[ToolMessage]:
-        """Results older than the ``keep`` newest; the newest error stays: it may be under repair (CMP-14)."""
-        results = [message for message in messages if isinstance(message, ToolMessage)]
-        error = next((result.call_id for result in reversed(results) if result.is_error), None)
-        older = results[: max(0, len(results) - keep)]
-        return [r for r in older if r.call_id != error and len(r.content) > _SHORT_CHARS]
-
-    async def _mask(self, messages: Sequence[Message], keep: int) -> None:
-        """Replace older results by a pointer to a file that really holds them (T-05)."""
-        for result in self._maskable(messages, keep):
-            if result.call_id not in self._view.replaced:
-                await self._offload(result)
-
-    async def _offload(self, result: ToolMessage) -> None:
-        self._files += 1
-        path = self._scratch / "masked" / f"{self._files:04d}.txt"
-        await asyncio.to_thread(write_atomic, path, result.content.encode())
-        self._view.replaced[result.call_id] = f"[output offloaded to scratch file: {path}]"
-
-    def _prune(self, messages: Sequence[Message]) -> None:
-        budget = int(self._window.limit * _RECENCY_SHARE)
-        for result in reversed(self._maskable(messages, 0)):
-            budget -= message_tokens(self._shown(result))
-            if budget < 0:
-                self._view.replaced[result.call_id] = PRUNED
-
-    async def _summarise(self, messages: Sequence[Message], state: str) -> None:
-        first, upto = _anchor(messages), self._cut(messages)
+    async def _summarise(self, request: _Request) -> None:
+        """Replace the middle by a summary. The view changes in one step at the end: a failure before it changes nothing."""
+        messages, first, upto = request.messages, anchor(request.messages), self._cut(request.messages)
         middle = messages[max(first, self._view.upto) : upto]
         if not middle:
             return
-        archive = self._scratch / "archive" / f"conversation-{len(messages)}.json"
-        await asyncio.to_thread(write_atomic, archive, MESSAGES.dump_json(tuple(messages), indent=1))
+        archive = self._view.scratch / "archive" / f"conversation-{len(messages)}.md"
+        await asyncio.to_thread(write_atomic, archive, archived(messages).encode("utf-8", "replace"))
         earlier: tuple[Message, ...] = (self._view.summary,) if self._view.summary else ()
         artifacts = artifact_index(messages)
-        answer = await self._compactor.summarise((*earlier, *condensed(middle)), artifacts)
-        failed = isinstance(answer, ErrorInfo) or not answer.strip()
-        text = pruned_summary(messages[first:upto]) if failed else bounded(str(answer))
-        content = get_reminder("compaction_summary", archive=archive)
+        answer = await self._ask((*earlier, *condensed(middle)), artifacts)
+        text = bounded(answer) if answer else pruned_summary(messages[first:upto])
+        room = int(self._window.limit * _USER_SHARE)
         parts = (
+            get_reminder("compaction_summary", archive=archive),
             text,
             _titled("Files touched", artifacts),
-            _titled("Todos", state),
-            _said(messages[first:upto]),
+            request.state,
+            _titled("Sub-agents", await self._children()),
+            _titled("What the user said, newest last", user_words(messages[first:upto], room)),
         )
-        body = "\n\n".join(part for part in (content, *parts) if part)
+        body = "\n\n".join(part for part in parts if part)
         self._view.summary = UserMessage(
             content=f"<system-reminder>\n{body}\n</system-reminder>", msg_class=MessageClass.INTERNAL
         )
         self._view.upto = upto
+
+    async def _ask(self, messages: tuple[Message, ...], artifacts: str) -> str:
+        """The compactor's summary; empty when it failed, died, hung or answered no summary: then a rule makes one (ACT-13)."""
+        try:
+            async with asyncio.timeout(_SUMMARY_S):
+                answer = await self._compactor.summarise(messages, artifacts)
+        except (OpenDevError, TimeoutError):
+            return ""
+        return "" if isinstance(answer, ErrorInfo) or not is_summary(answer) else answer
+
+    async def _children(self) -> str:
+        try:
+            async with asyncio.timeout(_ROSTER_S):
+                return await self._roster()
+        except (OpenDevError, TimeoutError):
+            return ""
 
     def _cut(self, messages: Sequence[Message]) -> int:
         """Where the verbatim tail begins: 3 to 10 messages by weight, never between a call and its result."""
@@ -208,41 +241,25 @@ class Compaction:
         room = int(self._window.limit * _KEEP_SHARE)
         kept, weight = 0, 0
         for message in reversed(messages):
-            weight += message_tokens(self._shown(message))
+            weight += message_tokens(self._view.shown(message))
             if kept >= most or (kept >= least and weight > room):
                 break
             kept += 1
         cut = len(messages) - kept
         while cut > 0 and isinstance(messages[cut], ToolMessage):
             cut -= 1
-        return max(cut, self._view.upto, _anchor(messages))
+        return max(cut, self._view.upto, anchor(messages))
 
-    async def _squeeze(
-        self, messages: Sequence[Message], system: SystemMessage, tools: Sequence[ToolSchema]
-    ) -> None:
+    async def _squeeze(self, request: _Request) -> None:
         """Offload results of the tail, oldest first, until the request fits: one turn may be larger than the window (C09)."""
-        for result in messages[self._view.upto :]:
-            if self._window.pressure(self._tokens(messages, system, tools)) < _SQUEEZE_TO:
-                return
-            if not isinstance(result, ToolMessage) or result.call_id in self._view.replaced:
-                continue
-            if len(result.content) > _SHORT_CHARS:
-                await self._offload(result)
-
-
-def _anchor(messages: Sequence[Message]) -> int:
-    """1 when the conversation begins with the task, which is always sent verbatim."""
-    return int(bool(messages) and isinstance(messages[0], UserMessage))
+        for preview in _SQUEEZE_PREVIEWS:
+            for result in request.messages[self._view.upto :]:
+                if self._window.pressure(self._tokens(request)) < _SQUEEZE_TO:
+                    return
+                shown = self._view.shown(result)
+                if isinstance(shown, ToolMessage) and len(shown.content) > max(preview + 100, SHORT_CHARS):
+                    await self._view.offload(shown, preview)
 
 
 def _titled(title: str, text: str) -> str:
     return f"## {title}\n{text}" if text.strip() else ""
-
-
-def _said(messages: Sequence[Message]) -> str:
-    """The newest user messages that the summary stands for, verbatim (CMP-13, C07)."""
-    said = [m.content for m in messages if isinstance(m, UserMessage) and m.msg_class is MessageClass.USER]
-    return _titled(
-        "What the user said, newest last",
-        "\n---\n".join(text[:_USER_CHARS] for text in said[-_USER_MESSAGES:]),
-    )

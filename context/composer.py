@@ -1,63 +1,106 @@
-"""Composes a system prompt of a role text and sections: filter, sort, load, join (PRM-02, PRM-07, PRM-09, PRM-11)."""
+"""Composes system prompts of a role text and sections: filter, sort, load, join (PRM-02, PRM-04, PRM-09, PRM-11)."""
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from ..core.chat import SystemMessage
+from ..core.prompts import PromptRenderer, PromptVariables
+from .core_prompt import CORE_PROMPT
 from .reminders import TEMPLATES
-from .sections import MAIN_SECTIONS, PROMPT_VARIABLES, PromptContext, Section
+from .sections import MAIN_SECTIONS, SUBAGENT_SECTIONS, THINKING_SECTIONS, PromptContext, Section
 
-_COMMENT = re.compile(r"\A\s*<!--.*?-->\s*", re.S)
-_VARIABLE = re.compile(r"\$\{([A-Z_]+\.[a-z]+)\}")
+Kind = Literal["system/main", "system/thinking"]
+_KINDS: dict[Kind, tuple[str, tuple[Section, ...]]] = {
+    "system/main": ("agents/main", MAIN_SECTIONS),
+    "system/thinking": ("thinking", THINKING_SECTIONS),
+}
 
 
+@dataclass(frozen=True, slots=True)
 class Composer:
-    """Composes prompts from one folder of templates."""
+    """Composes one kind of prompt from one folder of templates.
 
-    def __init__(
-        self,
-        templates: Path = TEMPLATES,
-        sections: Iterable[Section] = MAIN_SECTIONS,
-        variables: Mapping[str, str] = PROMPT_VARIABLES,
-    ) -> None:
-        self._templates = templates
-        self._sections = tuple(sorted(sections, key=lambda section: section.priority))
-        self._variables = variables
+    ``role`` is the name of the template of the role text, below ``templates`` and without its suffix, or the text itself
+    when it holds a line break; ``folder`` holds the files of the sections.
+    """
 
-    def role(self, prompt: str) -> str:
-        """The role text: the template ``agents/<prompt>.md``, or ``prompt`` itself when it holds a line break or names no file."""
-        if "\n" in prompt:
-            return self._rendered(prompt)
-        return self._load(self._templates / "agents" / f"{prompt}.md") or self._rendered(prompt)
+    templates: Path
+    folder: str
+    role: str
+    sections: tuple[Section, ...]
+    variables: PromptVariables = field(default_factory=PromptVariables)
 
-    def compose(self, prompt: str, context: PromptContext, *, subagent: bool) -> SystemMessage:
-        """Role and sections in two parts; the stable part holds no id, path or date, so that siblings share a cache.
+    def compose(self, context: PromptContext) -> str:
+        """The whole prompt as one text."""
+        return "\n\n".join(part for part in self.compose_two_part(context) if part)
 
-        A false condition drops a section before its file is opened; a missing file is passed over.
+    def compose_two_part(self, context: PromptContext) -> tuple[str, str]:
+        """The stable and the dynamic part. The stable one holds no id, path or date, so that turns and siblings share a cache.
+
+        A condition that does not hold drops a section before its file is opened; a missing file is passed over; without
+        a folder of templates the core prompt stands for role and sections.
         """
-        wanted = [
-            section
-            for section in self._sections
-            if (section.shared or not subagent) and (section.condition is None or section.condition(context))
-        ]
-        texts = [
-            (s.cacheable, self._load(self._templates / "system" / "main" / f"{s.name}.md")) for s in wanted
-        ]
-        stable = [self.role(prompt), *(text for cacheable, text in texts if cacheable)]
-        dynamic = [text for cacheable, text in texts if not cacheable]
-        return SystemMessage(
-            stable="\n\n".join(text for text in stable if text),
-            dynamic="\n\n".join(text for text in dynamic if text),
-        )
+        values = {**self.variables.values, "SCRATCH.path": context.scratch}
+        renderer = PromptRenderer(replace(self.variables, values=values))
+        if not self.templates.is_dir():
+            role = renderer.render(self.role) if "\n" in self.role else ""
+            return _joined([role, CORE_PROMPT]), context.environment
+        wanted = sorted((s for s in self.sections if s.wanted(context)), key=lambda section: section.priority)
+        texts = [(s.cacheable, self._load(f"{self.folder}/{s.name}", renderer)) for s in wanted]
+        stable = [self._role(renderer), *(text for cacheable, text in texts if cacheable)]
+        dynamic = [*(text for cacheable, text in texts if not cacheable), context.environment]
+        return _joined(stable), _joined(dynamic)
 
-    def _load(self, path: Path) -> str:
+    def message(self, context: PromptContext) -> SystemMessage:
+        """The prompt as the message that is sent; the model client marks the stable part as cacheable (PRM-09)."""
+        stable, dynamic = self.compose_two_part(context)
+        return SystemMessage(stable=stable, dynamic=dynamic)
+
+    def _role(self, renderer: PromptRenderer) -> str:
+        if "\n" in self.role:
+            return renderer.render(self.role)
+        return self._load(self.role, renderer) or self.role.rsplit("/", 1)[-1]
+
+    def _load(self, name: str, renderer: PromptRenderer) -> str:
         try:
-            text = path.read_text(encoding="utf-8")
-        except OSError:
+            text = (self.templates / f"{name}.md").read_text(encoding="utf-8")
+        except (OSError, ValueError):  # missing, or not UTF-8: one section less is better than no prompt
             return ""
-        return self._rendered(text)
+        return renderer.render(text)
 
-    def _rendered(self, text: str) -> str:
-        body = _COMMENT.sub("", text)
-        return _VARIABLE.sub(lambda m: self._variables.get(m.group(1), m.group(0)), body).strip()
+
+def create_composer(templates_dir: Path, mode: Kind) -> Composer:
+    """The composer of the main agent (21 sections) or of the thinking call (4 sections)."""
+    role, sections = _KINDS[mode]
+    return Composer(templates_dir, mode, role, sections)
+
+
+def create_default_composer() -> Composer:
+    """The main agent's composer on the built-in templates."""
+    return create_composer(TEMPLATES, "system/main")
+
+
+def create_thinking_composer() -> Composer:
+    """The thinking call's composer on the built-in templates."""
+    return create_composer(TEMPLATES, "system/thinking")
+
+
+def create_agent_composer(prompt: str) -> Composer:
+    """A sub-agent's: ``prompt`` is a template of ``agents/`` or the role text itself; only the shared sections follow."""
+    role = prompt if "\n" in prompt else f"agents/{prompt}"
+    return Composer(TEMPLATES, "system/main", role, SUBAGENT_SECTIONS)
+
+
+def standalone(name: str) -> str:
+    """The text of a stand-alone template (``critique``, ``init``, ``reflector``, ``curator``, ``compaction``).
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    return PromptRenderer().render((TEMPLATES / f"{name}.md").read_text(encoding="utf-8"))
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return "\n\n".join(part for part in parts if part)

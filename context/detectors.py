@@ -1,7 +1,8 @@
-"""What the harness notices by itself: the class of a failure, a tool call written as text (ERR-01, M14)."""
+"""What the harness notices by itself: failure classes, calls written as text, wishes for a plan, equal failures (ERR-01, M14)."""
 
+import hashlib
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from ..core.errors import ErrorInfo, ErrorKind
 
@@ -28,6 +29,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("rate_limit", re.compile(r"rate.?limit|too many requests|\b429\b", re.I)),
     ("timeout", re.compile(r"timed? ?out|time-out|no output for \d+|deadline exceeded", re.I)),
 )
+_LOOK_AT_CHARS = 50_000
 ERROR_CLASSES = tuple(name for name, _ in _PATTERNS)
 _BY_KIND = {
     ErrorKind.NOT_FOUND: "file_not_found",
@@ -37,16 +39,60 @@ _BY_KIND = {
 }
 
 
-def classify(error: ErrorInfo) -> str:
-    """One of ``ERROR_CLASSES``, or ``tool_failed_generic``."""
+_DOCKER = re.compile(
+    r"cannot connect to the docker daemon|docker daemon socket|error response from daemon|docker: command not found"
+    r"|no such container|OCI runtime|failed to solve:",
+    re.I,
+)
+
+
+def classify(error: ErrorInfo, own: Iterable[tuple[str, re.Pattern[str]]] = ()) -> str:
+    """One of ``own``, ``docker_failed``, one of ``ERROR_CLASSES``, or ``tool_failed_generic``."""
+    text = error.message[-_LOOK_AT_CHARS:]
+    for name, pattern in own:
+        if pattern.search(text):
+            return name
+    if _DOCKER.search(text):
+        return "docker_failed"
     if error.kind in _BY_KIND:
         return _BY_KIND[error.kind]
     for name, pattern in _PATTERNS:
-        if pattern.search(error.message):
+        if pattern.search(text):
             return name
     return "tool_failed_generic"
 
 
+_VOLATILE = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?|/tmp/\S+", re.I)
+
+
+def same_failure(tool: str, message: str) -> str:
+    """A mark that is equal for two failures that say the same: numbers, addresses and spacing do not count."""
+    plain = " ".join(_VOLATILE.sub("#", message).split())
+    return hashlib.sha256(f"{tool}\0{plain}".encode()).hexdigest()[:16]
+
+
+_STEP = r"(?:^|[.!?:;,]\s+|\n\s*|\b(?:please|you|let's|let us|me|us|to|and|then|first)\s+)"
+_PLANNING = re.compile(
+    rf"{_STEP}(?:plan|design|architect|draft a plan|propose an? (?:plan|design))\b"
+    r"|\b(?:architecture|(?:implementation|migration|refactoring|project|rollout|step-by-step|detailed) plan)\b"
+    r"|\b(?:a|an|the|your|write|make|give me|present|propose)\s+(?:\w+\s+)?(?:plan|design)\s+(?:for|of|to|how|first|before)\b",
+    re.I,
+)
+_ABOUT_CODE = re.compile(r"\b(?:explain|what|where|who|why|how does|list|show|find|describe)\b", re.I)
+
+
+def wants_plan(prompt: str) -> bool:
+    """Whether a prompt asks for planning (LOOP-22): ``/plan``, or a request to plan, to design or about an architecture.
+
+    A question about what exists ("where is the architecture described?") is none.
+    """
+    text = prompt.strip()[:_PROMPT_CHARS]
+    if re.match(r"/plan\b", text):
+        return True
+    return bool(_PLANNING.search(text)) and not _ABOUT_CODE.match(text)
+
+
+_PROMPT_CHARS = 4_000
 _FENCE = re.compile(r"```.*?(```|\Z)", re.S)
 _INLINE = re.compile(r"`[^`\n]*`")
 _WRITTEN = (
@@ -62,7 +108,6 @@ _WRITTEN = (
         re.S,
     ),
 )
-_LOOK_AT_CHARS = 50_000
 
 
 def written_call(text: str, tools: Collection[str]) -> str:

@@ -81,8 +81,9 @@ class ValidatedMessageList:
 def repair(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Any conversation as one that can be sent (M01, M03, M06).
 
-    Missing results are filled in right behind their answer in call order, results without a call and blank messages go,
-    double ids are told apart or, inside one answer, merged in favour of the completed result.
+    Results stand right behind their answer in call order: what is missing is filled in, what came late, behind a message of
+    the user, is moved there. Results without a call and blank messages go, double ids are told apart or, inside one
+    answer, merged in favour of the completed result.
     """
     given = [message for message in messages if not isinstance(message, SystemMessage)]
     repaired: list[Message] = []
@@ -93,10 +94,14 @@ def repair(messages: Iterable[Message]) -> tuple[Message, ...]:
         position += 1
         if isinstance(message, AssistantMessage):
             results: list[ToolMessage] = []
-            while position < len(given) and isinstance(result := given[position], ToolMessage):
-                results.append(result)
+            between: list[Message] = []
+            while position < len(given) and not isinstance(later := given[position], AssistantMessage):
+                if isinstance(later, ToolMessage):
+                    results.append(later)
+                elif later.content.strip():
+                    between.append(later)
                 position += 1
-            repaired.extend(_group(message, results, used))
+            repaired.extend((*_group(message, results, used), *between))
         elif isinstance(message, UserMessage) and message.content.strip():
             repaired.append(message)
     return tuple(repaired)

@@ -1,13 +1,16 @@
 """How full the window is: reported tokens where there are some, an estimate for what changed since; and when a stage is due."""
 
+from collections import deque
 from collections.abc import Iterable
 from enum import IntEnum
+from itertools import pairwise
 
 from ..core.chat import AssistantMessage, Message, SystemMessage, ToolMessage, ToolSchema, canonical
 
 CHARS_PER_TOKEN = 4
 _MESSAGE_TOKENS = 4  # role and separators
-DEFAULT_THRESHOLDS = (0.70, 0.80, 0.85, 0.90, 0.99)
+DEFAULT_THRESHOLDS = (0.70, 0.80, 0.85, 0.90, 0.99)  # C-01
+_TREND_TURNS = 20
 
 
 class Stage(IntEnum):
@@ -64,7 +67,11 @@ class TokenMeter:
 
 
 class StageLadder:
-    """Which stage is due: each at most once per upward crossing, a jump takes the strongest only, falling re-arms (C15, CMP-08)."""
+    """Which stage is due: each at most once per upward crossing, a jump takes the strongest only, falling re-arms (C15, CMP-08).
+
+    A threshold counts as crossed at equality: Algorithm 1 prints ``>``, the prose says "at", and case C15 wants 0.70 to
+    fire and 0.6999 not (reading C-01).
+    """
 
     def __init__(self, thresholds: tuple[float, ...] = DEFAULT_THRESHOLDS) -> None:
         self._thresholds = thresholds
@@ -76,3 +83,25 @@ class StageLadder:
         due = level if level > self._level or level is Stage.SUMMARISE else Stage.NONE
         self._level = level
         return due
+
+
+class Trend:
+    """How fast the request grows, from the moment the first threshold is crossed (CMP-03); the last 20 turns count."""
+
+    def __init__(self) -> None:
+        self._seen: deque[int] = deque(maxlen=_TREND_TURNS)
+
+    def note(self, tokens: int, stage: Stage) -> None:
+        """Take a measurement, one a turn; tracking begins when a stage is due for the first time."""
+        if self._seen or stage is not Stage.NONE:
+            self._seen.append(tokens)
+
+    def per_turn(self) -> int:
+        """Average growth in tokens a turn; turns in which the request shrank do not count."""
+        grown = [after - before for before, after in pairwise(self._seen) if after > before]
+        return round(sum(grown) / len(grown)) if grown else 0
+
+    def sentence(self) -> str:
+        """For a person; empty while there is nothing to tell."""
+        growth = self.per_turn()
+        return f"The request grows by about {growth:,} tokens a turn." if growth else ""

@@ -2,25 +2,68 @@
 
 from collections.abc import Iterable
 
-from ..core.chat import AssistantMessage, Message, MessageClass, ToolMessage, UserMessage
+from ..core.chat import AssistantMessage, Message, MessageClass, ToolMessage, UserMessage, canonical
 from .pressure import CHARS_PER_TOKEN
 
 RESULT_TOKENS = 300  # TOR-08
 SUMMARY_WORDS = 800  # CMP-12
 _LINE_CHARS = 300
+_CALL_CHARS = 300  # of the arguments of one call, as the summariser sees them
+_ECHO_WORDS = 4 * SUMMARY_WORDS  # an answer this long is an echo of the input
+_LOOP_LINES = 20
+_USER_CHARS = 4_000  # of one user message that the summary stands for
+_USER_LINES = 50
 
 
 def condensed(messages: Iterable[Message]) -> tuple[Message, ...]:
     """``messages`` as the summariser gets them: no thinking blocks, long results replaced by their summary (TOR-07, M21)."""
     short: list[Message] = []
     for message in messages:
-        if isinstance(message, AssistantMessage) and message.thinking:
-            short.append(message.model_copy(update={"thinking": ()}))
+        if isinstance(message, AssistantMessage):
+            said = _halves(message.content, RESULT_TOKENS * CHARS_PER_TOKEN)
+            short.append(message.model_copy(update={"thinking": (), "content": said}))
         elif isinstance(message, ToolMessage):
             short.append(message.model_copy(update={"content": _result(message)}))
         else:
             short.append(message)
     return tuple(short)
+
+
+def told(message: Message, call_chars: int | None = _CALL_CHARS) -> str:
+    """One message as text, its calls with arguments of at most ``call_chars`` (None: whole); empty for a system prompt."""
+    if isinstance(message, AssistantMessage):
+        calls = [f"→ {call.name} {canonical(call.arguments)[:call_chars]}" for call in message.tool_calls]
+        return "\n".join(["[assistant] " + message.content, *calls])
+    if isinstance(message, ToolMessage):
+        return f"[{message.name}{', failed' if message.is_error else ''}] {message.content}"
+    return f"[user] {message.content}" if isinstance(message, UserMessage) else ""
+
+
+def archived(messages: Iterable[Message]) -> str:
+    """The whole conversation as text with its own line breaks, so that read_file and search work on it (CMP-11)."""
+    return "\n\n".join(f"### {n}\n{told(message, None)}" for n, message in enumerate(messages, 1))
+
+
+def is_summary(answer: str) -> bool:
+    """Whether the compactor's answer can be one: not blank, no echo of its input, not one line over and over."""
+    lines = [line.strip() for line in answer.splitlines() if line.strip()]
+    words = len(answer.split())
+    looping = len(lines) > _LOOP_LINES and len(set(lines)) * 3 < len(lines)
+    return 0 < words <= _ECHO_WORDS and not looping
+
+
+def user_words(messages: Iterable[Message], tokens: int) -> str:
+    """What the user said, oldest first, verbatim from the newest back within ``tokens``; older ones as one line each (CMP-13, C07)."""
+    said = [m.content for m in messages if isinstance(m, UserMessage) and m.msg_class is MessageClass.USER]
+    room = tokens * CHARS_PER_TOKEN
+    parts: list[str] = []
+    for text in reversed(said[-_USER_LINES:]):
+        cut = text if len(text) <= _USER_CHARS else f"{text[:_USER_CHARS]} [… the rest is in the archive]"
+        room -= len(cut)
+        parts.append(cut if room >= 0 else _line(text))
+    if left_out := len(said) - len(parts):
+        parts.append(f"({left_out} earlier messages are in the archive)")
+    return "\n---\n".join(reversed(parts))
 
 
 def pruned_summary(messages: Iterable[Message]) -> str:
@@ -64,8 +107,12 @@ def _result(message: ToolMessage) -> str:
     limit = RESULT_TOKENS * CHARS_PER_TOKEN
     if len(message.content) <= limit:
         return message.content
+    return message.summary or _halves(message.content, limit)
+
+
+def _halves(text: str, limit: int) -> str:
     half = limit // 2
-    return message.summary or f"{message.content[:half]}\n[…]\n{message.content[-half:]}"
+    return text if len(text) <= limit else f"{text[:half]}\n[…]\n{text[-half:]}"
 
 
 def _line(text: str) -> str:

@@ -110,8 +110,14 @@ class Compact(Frozen):
     scopes: tuple[str, ...] = ()
 
 
+class AskRoster(Frozen):
+    """An agent asks which sub-agents of its own run and which have ended; answered by ``Summary``."""
+
+    kind: Literal["ask_roster"] = "ask_roster"
+
+
 class Summary(Frozen):
-    """The summary."""
+    """The summary, or the roster."""
 
     kind: Literal["summary"] = "summary"
     text: str
@@ -153,6 +159,7 @@ Body = Annotated[
     | ModelCall
     | ModelAnswer
     | Compact
+    | AskRoster
     | Summary
     | Down
     | Ok

@@ -114,6 +114,12 @@ class ToolContext:
     limits: Limits = Limits()
     approve: ApprovalLevel = ApprovalLevel.SEMI_AUTO  # at AUTO, outside of plan mode, a plan needs no person (APR-09)
     plans: Path | None = None  # the folder of plan files
+    plan: Path | None = None  # the one file in it that this agent may read and write
+
+    @property
+    def own_places(self) -> tuple[Path, ...]:
+        """What is open to file tools besides the root."""
+        return (self.scratch,) if self.plan is None else (self.scratch, self.plan)
 
 
 A = TypeVar("A", bound=Frozen)

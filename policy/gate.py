@@ -21,7 +21,7 @@ _SETTINGS = frozenset({".opendev", ".mcp.json"})  # what would widen the agent's
 
 
 class Gate:
-    """Judges calls of one agent in one folder. Pure: nothing is run, written or asked; only links are resolved.
+    """Judges calls of one agent in one folder: nothing is run, written or asked; only links are resolved.
 
     ``level`` says how much passes (APR-01), ``scope`` what may be written, ``extra_roots`` which folders besides ``root``
     are open (scratch), ``blocked_commands`` what is refused on top of the hard floor.
@@ -43,6 +43,21 @@ class Gate:
         self._scope = scope
         self._extra = tuple(item.resolve() for item in extra_roots)
         self._blocked = blocked_commands
+        self._edits_approved = False
+
+    @property
+    def mode(self) -> Mode:
+        """Plan mode, until a plan is approved."""
+        return self._mode
+
+    def plan_approved(self, *, edits: bool) -> None:
+        """The user approved a plan: plan mode ends (C-08); with ``edits`` the edits that carry it out are not asked about (APR-09)."""
+        self._mode = Mode.NORMAL
+        self._edits_approved = edits
+
+    def plan_done(self) -> None:
+        """All steps of the plan are done: edits are asked about again."""
+        self._edits_approved = False
 
     def judge(self, tool: Tool[Any], args: Frozen) -> Verdict:
         """Allow, ask or deny, with the layer and a sentence that says why. Never raises."""
@@ -96,6 +111,9 @@ class Gate:
         command_line = Effect.EXEC in tool.effects and isinstance(getattr(args, "command", None), str)
         if tool.name in INTERNAL or (command_line and self._level is not ApprovalLevel.MANUAL):
             return allow("level")
+        edits = Effect.WRITE in tool.effects and tool.effects <= {Effect.READ, Effect.WRITE}
+        if edits and (self._edits_approved or (self._level is ApprovalLevel.SEMI_AUTO and self._own(args))):
+            return allow("level")
         match self._level:
             case ApprovalLevel.MANUAL:
                 return ask("level", "Every call is confirmed at the level manual.")
@@ -108,6 +126,12 @@ class Gate:
                 )
             case ApprovalLevel.AUTO:
                 return allow("level")
+
+    def _own(self, args: Frozen) -> bool:
+        """Whether every path lies in the agent's own folders outside of the root (scratch, plan file)."""
+        paths = [value for name in _PATHS if isinstance(value := getattr(args, name, None), str) and value]
+        real = [confine(path, self._root, self._extra) for path in paths]
+        return bool(real) and not any(path.is_relative_to(self._root) for path in real)
 
 
 def _guarded(layer: Callable[[Tool[Any], Frozen], Verdict], tool: Tool[Any], args: Frozen) -> Verdict:

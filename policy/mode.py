@@ -6,9 +6,11 @@ from ..core.approval import Mode
 from ..core.tool import Tool
 from .verdict import Verdict, allow, deny
 
-# Tools that touch nothing but the agent's own record: never asked about, open in plan mode.
-INTERNAL = frozenset({"write_todos", "update_todo", "complete_todo", "list_todos", "task_complete"})
-_PLANNING = INTERNAL | {"spawn_subagent", "present_plan"}
+# Tools that touch nothing but the agent's own record, and the one that asks by itself: never asked about, open in plan mode.
+INTERNAL = frozenset(
+    {"write_todos", "update_todo", "complete_todo", "list_todos", "task_complete", "present_plan"}
+)
+_PLANNING = INTERNAL | {"spawn_subagent"}
 
 
 def judge_mode(mode: Mode, tool: Tool[Any]) -> Verdict:

@@ -7,7 +7,7 @@ from ..core.errors import ErrorKind, OpenDevError
 
 
 class Layout:
-    """Paths of the state root; folders are made 0700 when first asked for."""
+    """Paths of the state root; folders are made 0700 when first asked for (else ``OpenDevError``, infra)."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -15,6 +15,11 @@ class Layout:
     def project(self, path: Path) -> Path:
         """State of one project: its absolute path with the separators replaced by hyphens (CFG-07)."""
         return self._folder(self.home / "projects" / str(path.resolve()).replace("/", "-"))
+
+    def reminders(self, project: Path) -> tuple[Path, Path]:
+        """Folders of the user's own reminder texts: for all projects, and over them for this one (ERR-05). They need not exist."""
+        own = self.home / "projects" / str(project.resolve()).replace("/", "-") / "reminders"
+        return self.home / "reminders", own
 
     def runs(self) -> Path:
         """The folder of all runs."""
@@ -30,18 +35,23 @@ class Layout:
 
     def check_writable(self) -> None:
         """Raise ``OpenDevError`` (infra) when state cannot be written, before any work starts."""
+        probe = self._folder(self.home) / f".probe-{os.getpid()}"
         try:
-            self._folder(self.home)
-            probe = self.home / f".probe-{os.getpid()}"
             probe.write_bytes(b"x" * 4096)
             probe.unlink()
         except OSError as error:
-            raise OpenDevError(
-                ErrorKind.INFRA,
-                f"The state folder {self.home} cannot be written: {error.strerror or error}.",
-                "Free disk space, or set OPENDEV_HOME to a folder you can write to.",
-            ) from error
+            raise self._unwritable(error) from error
 
     def _folder(self, path: Path) -> Path:
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise self._unwritable(error) from error
         return path
+
+    def _unwritable(self, error: OSError) -> OpenDevError:
+        return OpenDevError(
+            ErrorKind.INFRA,
+            f"The state folder {self.home} cannot be written: {error.strerror or error}.",
+            "Free disk space, or set OPENDEV_HOME to a folder you can write to.",
+        )

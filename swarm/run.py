@@ -276,7 +276,9 @@ class SwarmRun:
             self._notice("error", error.info.sentence())
             notes = (*report.notes, error.info.sentence())
             code = report.exit_code if report.exit_code == Exit.INTERRUPTED else Exit.INFRA
-            report = report.model_copy(update={"notes": notes, "exit_code": int(code), "status": "failed"})
+            report = report.model_copy(update={"notes": notes, "exit_code": int(code)})
+            if report.status == "succeeded":
+                report = report.model_copy(update={"status": "partial"})
         self._ports.emit(
             RunFinished(
                 run=self._settings.run_id,

@@ -261,10 +261,18 @@ def _tickets(raw: Any, problems: list[Problem]) -> list[tuple[int, Ticket]]:
         fields_ = dict(cast("JsonObject", item))
         if not _check_recipe(fields_.get("recipe", []), (*at, "recipe"), problems):
             fields_.pop("recipe")
-        ticket = _validate(Ticket, fields_, at, problems)
+        before = len(problems)
+        ticket = _validate(Ticket, fields_, at, problems) or _salvage(fields_, at, problems[before:])
         if ticket is not None:
             found.append((index, ticket))
     return found
+
+
+def _salvage(raw: JsonObject, at: KeyPath, problems: list[Problem]) -> Ticket | None:
+    """What is right of a ticket with problems, so that its other fields are judged in the same go."""
+    bad = {part for item in problems for part in item.path[len(at) : len(at) + 1]}
+    sound = {name: value for name, value in raw.items() if name not in bad}
+    return _validate(Ticket, {"id": f"no-valid-id-{at[-1]}", "goal": "none", **sound}, at, [])
 
 
 def _check_recipe(raw: Any, at: KeyPath, problems: list[Problem]) -> bool:

@@ -25,10 +25,8 @@ from ..policy.verdict import Verdict, deny
 from .offload import Offloader
 from .registry import ToolRegistry
 from .schema import card, dump_args, parse_args
+from .summarise import EMPTY, FAILED, summarise
 
-FAILED = "\u00d7"  # the multiplication sign of TOR-04
-EMPTY = "(no output)"  # providers refuse blank content (M06)
-_SUMMARY = 200  # characters of an error summary (TOR-04)
 _EVENT_TEXT = 4_000  # characters of one argument in an event
 _SCOPE_LAYERS = frozenset({"paths", "scope"})
 
@@ -223,7 +221,7 @@ class Dispatcher:
         if result is None:
             result = ToolResult.failure(f"{job.call.name} did not run.", kind=ErrorKind.INTERNAL)
         text = await self._present(job, result)
-        summary = redact(result.summary) or _summary(result)
+        summary = redact(summarise(job.tool.name if job.tool else job.call.name, result))
         self._slots[job.index] = ToolMessage(
             call_id=job.call.id, name=job.call.name, content=text, is_error=not result.ok, summary=summary
         )
@@ -266,7 +264,9 @@ class Dispatcher:
             return text
         offloader = Offloader(job.ctx.scratch, job.ctx.limits, frozenset(self.registry.names))
         try:
-            return await asyncio.to_thread(offloader.shorten, job.tool, job.args, job.call.id, text)
+            return await asyncio.to_thread(
+                offloader.shorten, job.tool, job.args, job.call.id, text, failed=not result.ok
+            )
         except OSError as error:
             half = job.ctx.limits.offload_chars // 2
             cut = len(text) - 2 * half
@@ -333,16 +333,6 @@ def _crashed(name: str, error: Exception) -> ToolResult:
     }
     kind = kinds.get(type(error), ErrorKind.TOOL if isinstance(error, OSError) else ErrorKind.INTERNAL)
     return ToolResult.failure(f"{name} failed: {type(error).__name__}: {error}"[:2_000], kind=kind)
-
-
-def _summary(result: ToolResult) -> str:
-    """TOR-04 for failures; the first line for a success whose tool gave no summary."""
-    if result.ok:
-        lines = result.text.strip().splitlines()
-        return redact(lines[0][:_SUMMARY]) if lines else EMPTY
-    kind = result.error.kind.value if result.error else ErrorKind.TOOL.value
-    message = result.error.message if result.error else result.text
-    return redact(f"{FAILED} Error: {kind}: {message}".replace("\n", " ")[:_SUMMARY])
 
 
 def _for_event(arguments: JsonObject) -> JsonObject:

@@ -42,7 +42,7 @@ class Place:
 
 def place(file_path: str, ctx: ToolContext, *, follow: bool = True) -> Place:
     """Where ``file_path`` leads (FIL-15). Raises ``OpenDevError`` (scope) outside of root and scratch folder."""
-    path = confine(file_path, ctx.root, (ctx.scratch,), follow=follow)
+    path = confine(file_path, ctx.root, ctx.own_places, follow=follow)
     return Place(path, relative(path, ctx.root), path.is_relative_to(ctx.root.resolve()))
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ..core.model import Frozen
-from ..core.tool import Limits, Tool
+from ..core.tool import Effect, Limits, Tool
+from .failing_part import failing_part
 
 FILE_BYTES = 5_000_000  # of one offloaded file; head and tail are kept
 FILES = 500  # in one scratch folder; the oldest go first
@@ -22,15 +23,22 @@ class Offloader:
     limits: Limits
     tools: frozenset[str]
 
-    def shorten(self, tool: Tool[Any], args: Frozen, call_id: str, text: str) -> str:
+    def shorten(self, tool: Tool[Any], args: Frozen, call_id: str, text: str, *, failed: bool = False) -> str:
         """``text`` itself up to the limit; else it is written to a file and a preview that names the file is returned.
 
         The limit is 8,000 characters; a window of ``read_file`` that was asked for by ``offset`` or ``max_lines`` may
-        have 30,000. Blocking; raises ``OSError`` when the scratch folder cannot be written.
+        have 30,000. Of a failed command the failing part is kept too (TOR-09). Blocking; raises ``OSError`` when the
+        scratch folder cannot be written.
         """
         window = tool.name == "read_file" and _WINDOW & args.model_fields_set
         limit = self.limits.result_chars if window else self.limits.offload_chars
-        return text if len(text) <= limit else self.write(tool.name, call_id, text)
+        if len(text) <= limit:
+            return text
+        shown = self.write(tool.name, call_id, text)
+        failing = failing_part(text) if failed and Effect.EXEC in tool.effects else ""
+        return (
+            f"{shown}\n[Why it failed, its last lines without what passed:]\n{failing}" if failing else shown
+        )
 
     def write(self, name: str, call_id: str, text: str) -> str:
         """Write ``text`` (mode 0600, at most 5 MB, head and tail kept) and return its preview."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..core.chat import ToolSchema
 from ..core.errors import ErrorInfo, ErrorKind, OpenDevError
+from ..core.prompts import PromptRenderer, PromptVariables
 from ..core.tool import Tool
 from .schema import schema_of
 
@@ -49,7 +50,9 @@ class ToolRegistry:
             OpenDevError: ``INTERNAL`` when a tool has no description.
         """
         return tuple(
-            ToolSchema(name=t.name, description=_describe(t.name, variables or {}), parameters=schema_of(t))
+            ToolSchema(
+                name=t.name, description=load_tool_description(t.name, variables), parameters=schema_of(t)
+            )
             for t in self._tools.values()
         )
 
@@ -112,6 +115,16 @@ def _template(name: str) -> str:
         ) from error
 
 
-def _describe(name: str, variables: Mapping[str, str]) -> str:
+def load_tool_description(
+    name: str, variables: Mapping[str, str] | None = None, prompts: PromptVariables | None = None
+) -> str:
+    """The description of a tool from ``templates/tools/<name>.md``, for the model (PRM-13).
+
+    ``variables`` fill ``${NAME}`` (a missing one reads "none"), ``prompts`` the names of other tools.
+
+    Raises:
+        OpenDevError: ``INTERNAL`` when there is no such file.
+    """
+    text = PromptRenderer(prompts or PromptVariables()).render(_template(name))
     # Not string.Template: `$VAR` is ordinary text in descriptions (ast-grep patterns).
-    return _VARIABLE.sub(lambda found: variables.get(found[1], "none"), _template(name))
+    return _VARIABLE.sub(lambda found: (variables or {}).get(found[1], "none"), text)

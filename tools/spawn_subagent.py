@@ -36,6 +36,7 @@ async def _run(args: Args, ctx: ToolContext) -> ToolResult:
             background=args.background,
             resume=args.resume,
             model=args.model,
+            mode=ctx.mode,
         )
     )
     if isinstance(answer, ErrorInfo):

@@ -6,6 +6,8 @@ from ...core.errors import ErrorKind
 from ...core.events import AssistantText
 from ..calling import ask_model
 from ..iteration import IterationContext
+from ..signals import subagents_ended
+from ..standing import standing
 from .precheck import tell
 
 _ENDS = {
@@ -18,7 +20,10 @@ _ENDS = {
 
 async def action(ctx: IterationContext) -> None:
     """Ask the model and take its answer into the conversation. A failed model ends the loop with the last words kept."""
+    await subagents_ended(ctx)
     ctx.drain()
+    if ctx.end is not None:
+        return
     ctx.calls, ctx.text = (), ""
     reply = await ask_model(ctx, ctx.tools)
     if isinstance(reply, ModelFailed):
@@ -30,8 +35,7 @@ async def action(ctx: IterationContext) -> None:
 async def _failed(ctx: IterationContext, reply: ModelFailed) -> None:
     if reply.error.kind is ErrorKind.CONTEXT and ctx.nudge("context_overflow", 1):
         # The provider's window is smaller than we believed: summarise once and ask again in the same iteration.
-        state = ctx.open_todos()
-        step = await ctx.compaction.force(ctx.messages.snapshot(), ctx.system, ctx.tools, state)
+        step = await ctx.compaction.force(ctx.messages.snapshot(), ctx.system, ctx.tools, standing(ctx))
         tell(ctx, step)
         await action(ctx)
         return
@@ -39,6 +43,7 @@ async def _failed(ctx: IterationContext, reply: ModelFailed) -> None:
 
 
 async def _take(ctx: IterationContext, reply: ModelReply) -> None:
+    ctx.nudges["context_overflow"] = 0  # the request fits again; a later overflow gets its own try
     stored = ctx.messages.add_assistant(reply.message)
     ctx.finish = reply.finish
     if stored is None:

@@ -2,7 +2,6 @@
 
 import asyncio
 
-from ...context.reminders import reminder
 from ...core.agent import AgentStatus
 from ...core.approval import ApprovalRequest
 from ...core.chat import FinishReason, MessageClass, ToolMessage, canonical
@@ -70,6 +69,8 @@ def _note(ctx: IterationContext, result: ToolMessage) -> None:
         ctx.unanswered = None
     if Effect.WRITE in tool.effects and Effect.EXEC not in tool.effects:
         ctx.doom.note_edit()
+    if Effect.SPAWN in tool.effects:
+        ctx.doom.note_edit()  # a sub-agent may have changed what is read or shown next
 
 
 async def _may_repeat(ctx: IterationContext, repetition: Repetition) -> bool:
@@ -77,9 +78,7 @@ async def _may_repeat(ctx: IterationContext, repetition: Repetition) -> bool:
     tool = repetition.call.name
     if repetition.level is Level.WARN:
         _refuse(ctx, _REPEATED)
-        ctx.messages.add_user(
-            reminder("doom_loop_warning", MessageClass.DIRECTIVE, tool=tool, count=repetition.count)
-        )
+        ctx.remind("doom_loop_warning", MessageClass.DIRECTIVE, tool=tool, count=repetition.count)
         return False
     decision = await _ask(ctx, repetition)
     if ctx.end is not None:
@@ -94,7 +93,7 @@ async def _may_repeat(ctx: IterationContext, repetition: Repetition) -> bool:
         message = f"The agent keeps repeating `{tool}` and nobody answered whether it may."
         ctx.finish_with(AgentStatus.UNANSWERED, error=ErrorInfo(kind=ErrorKind.UNANSWERED, message=message))
         return False
-    ctx.messages.add_user(reminder("doom_loop_aborted", MessageClass.DIRECTIVE, tool=tool, reason=reason))
+    ctx.remind("doom_loop_aborted", MessageClass.DIRECTIVE, tool=tool, reason=reason)
     return False
 
 

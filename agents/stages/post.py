@@ -1,14 +1,13 @@
 """Stage 6: decide on the answer: reminders after tools, recovery, completion (LOOP-12, LOOP-13, REM-08 step 8)."""
 
 from ...context.detectors import written_call
-from ...context.reminders import reminder
 from ...core.agent import AgentStatus
 from ...core.chat import FinishReason, MessageClass
 from ...core.errors import ErrorInfo, ErrorKind
 from ..completion import fail, finish
 from ..iteration import IterationContext
+from ..signals import MAX_NUDGE_ATTEMPTS, after_calls
 
-MAX_NUDGE_ATTEMPTS = 3
 _MAX_TEXT_CALLS = 2
 _MAX_CUTS = 2
 
@@ -32,12 +31,7 @@ async def _after_calls(ctx: IterationContext) -> None:
     if completed is not None and not _failed_beside(ctx):
         await _completed(ctx, str(completed.get("status", "")), str(completed.get("summary", "")))
         return
-    pending = ctx.recovery.pending
-    if pending is not None and pending.kind in (ErrorKind.DENIED, ErrorKind.UNANSWERED):
-        name = "tool_unanswered" if pending.kind is ErrorKind.UNANSWERED else "tool_denied"
-        if ctx.nudge(name, MAX_NUDGE_ATTEMPTS):
-            tool = ctx.calls[-1].name
-            ctx.messages.add_user(reminder(name, tool=tool, reason=pending.message))
+    after_calls(ctx)
 
 
 def _failed_beside(ctx: IterationContext) -> bool:
@@ -45,14 +39,12 @@ def _failed_beside(ctx: IterationContext) -> bool:
     failure = ctx.dispatcher.last_failure
     if failure is None or len(ctx.calls) < 2 or not ctx.nudge("failed_beside", MAX_NUDGE_ATTEMPTS):
         return False
-    ctx.messages.add_user(
-        reminder(
-            "tool_failed_generic",
-            MessageClass.DIRECTIVE,
-            tool="a call beside task_complete",
-            message=failure.sentence(),
-            acknowledge="",
-        )
+    ctx.remind(
+        "tool_failed_generic",
+        MessageClass.DIRECTIVE,
+        tool="a call beside task_complete",
+        message=failure.sentence(),
+        acknowledge="",
     )
     return True
 
@@ -66,9 +58,7 @@ def _after_cut_calls(ctx: IterationContext) -> None:
         hint = "Raise `max_tokens`, or give the agent smaller tasks."
         fail(ctx, ctx.said, ErrorInfo(kind=ErrorKind.MODEL, message=message, hint=hint))
         return
-    ctx.messages.add_user(
-        reminder("output_limit" if hits == 1 else "output_limit_again", MessageClass.DIRECTIVE)
-    )
+    ctx.remind("output_limit" if hits == 1 else "output_limit_again", MessageClass.DIRECTIVE)
 
 
 async def _completed(ctx: IterationContext, status: str, summary: str) -> None:
@@ -108,7 +98,7 @@ def _recover(ctx: IterationContext, text: str) -> None:
 def _empty(ctx: IterationContext) -> None:
     """One nudge, then the honest end (M29)."""
     if ctx.nudge("completion_summary", 1):
-        ctx.messages.add_user(reminder("completion_summary"))
+        ctx.remind("completion_summary")
         return
     why = " (content filter)" if ctx.finish is FinishReason.FILTERED else ""
     error = ErrorInfo(kind=ErrorKind.MODEL, message=f"The model answered twice without a word{why}.")
@@ -122,7 +112,7 @@ def _malformed(ctx: IterationContext) -> bool:
     if ctx.finish is FinishReason.LENGTH:
         ctx.cut.append(ctx.text)
         if ctx.nudge("output_cut", _MAX_CUTS):
-            ctx.messages.add_user(reminder("output_cut", MessageClass.DIRECTIVE))
+            ctx.remind("output_cut", MessageClass.DIRECTIVE)
         else:
             fail(
                 ctx,
@@ -135,7 +125,7 @@ def _malformed(ctx: IterationContext) -> bool:
         return True
     if tool := written_call(ctx.text, ctx.dispatcher.registry.names):
         if ctx.nudge("text_tool_call", _MAX_TEXT_CALLS):
-            ctx.messages.add_user(reminder("text_tool_call", MessageClass.DIRECTIVE, tool=tool))
+            ctx.remind("text_tool_call", MessageClass.DIRECTIVE, tool=tool)
         else:
             fail(ctx, ctx.text, _model_error(f"The model keeps writing calls of `{tool}` as text."))
         return True

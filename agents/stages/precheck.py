@@ -4,13 +4,19 @@ from ...context.compaction import Step
 from ...context.pressure import Stage
 from ...core.events import Compacted, Notice
 from ..iteration import IterationContext
+from ..opening import attach_late_map
+from ..signals import proactive
+from ..standing import standing
 
 
 async def precheck(ctx: IterationContext) -> None:
     """Drain the inbox and run the stage of compaction that is due. Raises ``OpenDevError`` when the disk fails."""
     ctx.drain()
+    await attach_late_map(ctx)
+    ctx.memory.note(ctx.messages.snapshot())
+    proactive(ctx)
     step = await ctx.unless_interrupted(
-        ctx.compaction.check(ctx.messages.snapshot(), ctx.system, ctx.tools, ctx.open_todos())
+        ctx.compaction.check(ctx.messages.snapshot(), ctx.system, ctx.tools, standing(ctx))
     )
     if step is not None:
         tell(ctx, step)
@@ -26,5 +32,7 @@ def tell(ctx: IterationContext, step: Step) -> None:
                 text=f"The request has {step.before} tokens; older output will soon be left out.",
             )
         )
+    elif step.trend:
+        ctx.emit(Notice(level="info", text=step.trend))
     if step.notice:
         ctx.emit(Notice(level="error", text=step.notice))

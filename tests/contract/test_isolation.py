@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from opendev.actors.hub import Hub
+from opendev.actors.local_runtime import LocalRuntime
 from opendev.core.clock import SystemClock
 from opendev.core.errors import ErrorKind, OpenDevError
 from opendev.core.events import LeaseEnded, LeaseGranted
@@ -59,7 +60,8 @@ async def test_a_reviewer_sees_uncommitted_changes_and_can_break_nothing(
     assert kinds == ["lease_granted", "lease_ended"]
 
 
-async def test_the_copy_is_dropped_also_when_its_agent_is_cancelled(runtime: Runtime, tmp_path: Path) -> None:
+async def test_the_copy_is_dropped_also_when_its_agent_is_cancelled(tmp_path: Path) -> None:
+    runtime = LocalRuntime()
     repo = make_repo(tmp_path / "repo")
     async with hub_at(runtime, repo, tmp_path, run_id="dropped") as (hub, keeper):
         task = task_of("dropped", repo, spawn("Reviewer", ["shell", "echo x > made; sleep 300"]))
@@ -74,8 +76,9 @@ async def test_the_copy_is_dropped_also_when_its_agent_is_cancelled(runtime: Run
 
 @pytest.mark.req("ACT-07")
 async def test_a_writer_starts_from_what_its_parent_sees_in_the_same_part_of_the_project(
-    runtime: Runtime, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
+    runtime = LocalRuntime()
     repo = make_repo(tmp_path / "repo")
     write(repo, {"src/c.py": "C = 'changed'\n"})
     async with hub_at(runtime, repo, tmp_path) as (hub, _):
@@ -88,7 +91,8 @@ async def test_a_writer_starts_from_what_its_parent_sees_in_the_same_part_of_the
     assert git(repo, "status", "--short") == "M src/c.py"
 
 
-async def test_without_a_copy_nothing_is_run(runtime: Runtime, tmp_path: Path) -> None:
+async def test_without_a_copy_nothing_is_run(tmp_path: Path) -> None:
+    runtime = LocalRuntime()
     async with hub_on(runtime, tmp_path) as hub:
         step = ["shell", "touch ran"]
         report = await hub.run_agent(task_of("r", tmp_path, spawn("Reviewer", step), approve="auto"))

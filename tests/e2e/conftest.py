@@ -12,12 +12,13 @@ from support.model_server import ModelServer, Reply, Seen
 
 
 @pytest.fixture
-def sandbox(tmp_path: Path) -> Sandbox:
+def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
     """An empty project that is no repository, without a model."""
     made = Sandbox(tmp_path / "project", tmp_path / "home")
     made.project.mkdir()
     made.home.mkdir()
-    return made
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="session")

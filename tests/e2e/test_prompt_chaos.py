@@ -30,8 +30,14 @@ NAMES = st.sampled_from(
     ]
 )  # fmt: skip
 CALLS = st.lists(st.builds(Call, NAMES, ARGUMENTS, st.sampled_from([None, None, "same", ""])), max_size=3)
+
+
+def _answer(said: str, wanted: list[Call], faults: dict[str, Any]) -> Reply:
+    return calls(*wanted, say=said, **faults)
+
+
 ANSWERS = st.builds(
-    lambda said, wanted, faults: calls(*wanted, say=said, **faults),
+    _answer,
     st.sampled_from(["", "Well.", "Failure accepted: never mind.", "<think>", "\x1b[31m\x00 \ud83d"]),
     CALLS,
     st.sampled_from(

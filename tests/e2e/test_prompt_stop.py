@@ -1,6 +1,5 @@
 """Signals to a running `opendev -p`: it ends at once with exit code 130, tells so, and leaves no process behind."""
 
-import asyncio
 import json
 import os
 import signal
@@ -10,10 +9,9 @@ from pathlib import Path
 
 import pytest
 from opendev.core.clock import SystemClock
-from support.command_line import OPENDEV, Sandbox, end, marked
+from support.command_line import OPENDEV, Sandbox, end, marked, while_running
 from support.model_server import ModelServer, call, text
 from support.repos import fingerprint, git, make_repo, tree_files, worktrees
-from support.waiting import until
 
 pytestmark = pytest.mark.slow
 Serve = Callable[..., ModelServer]
@@ -33,7 +31,7 @@ def test_a_signal_during_a_command_ends_it_with_all_that_it_started(
 ) -> None:
     server = serve(call("run_command", {"command": SLEEP, "timeout_s": 100}), text("never"))
     process = sandbox.start("-p", "Wait.", "--output", output, "--approve", "auto")
-    asyncio.run(until((repo / "started").exists, 30))
+    while_running(process, (repo / "started").exists)
     (run,) = sandbox.runs()
     assert len(marked(run)) >= 2
     before = fingerprint(repo)
@@ -57,7 +55,7 @@ def test_a_signal_during_a_model_call_ends_it(
     server = serve(text("never", latency_s=60))
     before = fingerprint(repo)
     process = sandbox.start("-p", "Wait.", "--output", "json")
-    asyncio.run(until(lambda: len(server.seen) == 1, 30))
+    while_running(process, lambda: len(server.seen) == 1)
     (run,) = sandbox.runs()
     done = end(process, number)
     report = done.report
@@ -73,7 +71,6 @@ def test_a_signal_during_a_model_call_ends_it(
 def test_a_signal_ends_sub_agents_too_and_saves_their_work(
     sandbox: Sandbox, serve: Serve, repo: Path, runtime: str
 ) -> None:
-    started = sandbox.home / "started"
     serve(
         sessions={
             "the main task": [
@@ -82,14 +79,14 @@ def test_a_signal_ends_sub_agents_too_and_saves_their_work(
             ],
             "write it": [
                 call("write_file", {"file_path": "new.py", "content": "N = 1\n"}),
-                call("run_command", {"command": f"touch {started}; sleep 60"}),
+                call("run_command", {"command": "touch started; sleep 60"}),
             ],
         }
     )
     before = fingerprint(repo)
     options = ("--output", "json", "--approve", "auto", "--runtime", runtime)
     process = sandbox.start("-p", "Do the main task.", *options)
-    asyncio.run(until(started.exists, 60))
+    while_running(process, lambda: bool(list(sandbox.home.rglob("started"))))
     (run,) = sandbox.runs()
     assert marked(run)
     process.send_signal(signal.SIGINT)
@@ -112,7 +109,7 @@ def test_a_signal_before_the_agent_runs_is_told_in_the_chosen_form(sandbox: Sand
     server = serve(text("never"))
     sandbox.env["PATH"] = f"{fake}:{sandbox.environment()['PATH']}"
     process = sandbox.start("-p", "Go.", "--output", "json")
-    asyncio.run(until((fake / "called").exists, 30))
+    while_running(process, (fake / "called").exists)
     done = end(process, signal.SIGINT)
     assert (done.code, done.report["status"]) == (130, "cancelled")
     assert server.seen == []

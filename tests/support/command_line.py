@@ -1,5 +1,6 @@
 """The command line in a sandbox: as a real process of the installed `opendev`, or in this process where a process is no part of the test."""
 
+import asyncio
 import contextlib
 import io
 import json
@@ -7,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +18,7 @@ from opendev.cli.main import run
 from opendev.tools.shell.reap import PROC
 
 from .model_server import ModelServer, Seen
+from .waiting import until
 
 OPENDEV = Path(sys.executable).with_name("opendev")  # of the same installation as the tests
 FIELDS = (  # of `-p --output json`, in the order of cli.md
@@ -66,6 +68,7 @@ class Sandbox:
     server: ModelServer | None = None
     model: str = "openai/gpt-4o-mini"
     env: dict[str, str] = field(default_factory=dict[str, str])
+    started: "list[subprocess.Popen[str]]" = field(default_factory=list["subprocess.Popen[str]"])
 
     def environment(self) -> dict[str, str]:
         """A clean environment: nothing of the test run gets in, retries are quick."""
@@ -87,7 +90,7 @@ class Sandbox:
 
     def start(self, *arguments: str, stdin: int = subprocess.DEVNULL) -> "subprocess.Popen[str]":
         """Start the installed command in a session of its own."""
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [OPENDEV, *arguments],
             cwd=self.project,
             env=self.environment(),
@@ -97,6 +100,14 @@ class Sandbox:
             text=True,
             start_new_session=True,
         )
+        self.started.append(process)
+        return process
+
+    def close(self) -> None:
+        """End what a failed test left running."""
+        for process in self.started:
+            if process.poll() is None:
+                end(process, signal.SIGKILL)
 
     def shell(self, script: str) -> Outcome:
         """Run a line of shell that calls ``opendev``."""
@@ -152,6 +163,12 @@ def marked(run_id: str) -> list[int]:
             if entry.name.isdigit() and mark in (entry / "environ").read_bytes().split(b"\0"):
                 found.append(int(entry.name))
     return found
+
+
+def while_running(process: "subprocess.Popen[str]", sign: Callable[[], bool]) -> None:
+    """Wait for a sign of the process; it must still run then."""
+    asyncio.run(until(lambda: sign() or process.poll() is not None))
+    assert process.poll() is None, process.communicate()
 
 
 def end(process: "subprocess.Popen[str]", number: signal.Signals) -> Outcome:

@@ -7,7 +7,8 @@ from opendev.core.chat import Message, ModelRequest, SystemMessage, ToolSchema, 
 from opendev.core.clock import Clock
 from support.model_server import ModelServer
 
-MODELS = ("openai/test", "anthropic/claude-test")
+# By the OpenAI SDK, by litellm, and a model of OpenAI's with rules of its own, by litellm again.
+MODELS = ("openai/test", "anthropic/claude-test", "openai/gpt-5-test")
 FAST_RETRY = {"base_s": 0.01, "cap_s": 0.05, "open_s": 0.02}
 PRICES = {model: {"input": 10.0, "output": 100.0, "cached": 1.0} for model in MODELS}
 READ = ToolSchema(

@@ -1,8 +1,5 @@
-"""A driver program for the fault tests: a hub on Ray, told what to do by its arguments. Run with a decoy folder as cwd.
-
-``python ray_driver.py HOME MODE``: ``probe`` prints what driver and worker imported and which sockets listen, as one JSON line;
-``hang`` starts an agent whose command sleeps, prints pids and folders, and waits to be killed.
-"""
+"""A driver program: a hub on Ray, run with a decoy folder as cwd. ``python ray_driver.py HOME`` kills a worker, then prints what
+driver and worker imported and which sockets listen, as one JSON line."""
 
 import asyncio
 import json
@@ -21,7 +18,7 @@ from opendev.core.clock import SystemClock
 RUN = "driverrun"
 
 
-async def main(home: Path, mode: str, out: TextIO) -> None:
+async def main(home: Path, out: TextIO) -> None:
     runtimes: list[RayRuntime] = []
 
     def make_ray(on_session: Callable[[Path], None]) -> RayRuntime:
@@ -38,8 +35,6 @@ async def main(home: Path, mode: str, out: TextIO) -> None:
     ports = HubPorts(SystemClock(), home / "run", {"home": str(home)}, {}, make_ray=make_ray)
     hub = Hub(settings, ports)
     await hub.start()
-    if mode == "hang":
-        await _hang(hub, home, out, runtimes[0])
     try:
         probe = await runtimes[0].spawn("support.actors:Probe", name="probe")
         where = await probe.ask("where")
@@ -54,17 +49,6 @@ async def main(home: Path, mode: str, out: TextIO) -> None:
         out.write(json.dumps(found) + "\n")
     finally:
         await hub.stop()
-
-
-async def _hang(hub: Hub, home: Path, out: TextIO, runtime: RayRuntime) -> None:
-    from support.runtimes import task_of
-    from support.waiting import number_in
-
-    command = "setsid sleep 987 & echo $! > far; sleep 986"
-    work = asyncio.create_task(hub.run_agent(task_of(RUN, home, ["shell", command])))
-    await number_in(home / "far")
-    out.write(json.dumps({"pid": os.getpid(), "session": str(runtime.session)}) + "\n")
-    await work
 
 
 def listening() -> list[str]:
@@ -90,4 +74,4 @@ def listening() -> list[str]:
 if __name__ == "__main__":
     place = Path(sys.argv[1])
     with own_stdio() as stdio, stdio.diverted(place / "driver.log"):
-        asyncio.run(main(place, sys.argv[2], stdio.out))
+        asyncio.run(main(place, stdio.out))

@@ -25,11 +25,34 @@ from .command_line import Json, Outcome, Sandbox, marked
 from .repos import fingerprint, git, locks, make_repo, worktrees
 
 FIELDS = (  # of a run's report, in the order of cli.md; `notes` is one more
-    *("schema", "run_id", "status", "exit_code", "repo", "base", "into", "head", "wall_s", "cost_usd", "tokens"),
+    *(
+        "schema",
+        "run_id",
+        "status",
+        "exit_code",
+        "repo",
+        "base",
+        "into",
+        "head",
+        "wall_s",
+        "cost_usd",
+        "tokens",
+    ),
     *("model_calls", "agents", "phases", "tasks", "leftovers", "notes"),
 )
 TASK_FIELDS = (
-    *("id", "status", "attempts", "branch", "commit", "merged_as", "files", "verify", "reviews", "model_calls"),
+    *(
+        "id",
+        "status",
+        "attempts",
+        "branch",
+        "commit",
+        "merged_as",
+        "files",
+        "verify",
+        "reviews",
+        "model_calls",
+    ),
     *("tool_calls", "tokens", "cost_usd", "wall_s", "error"),
 )
 PHASES = {"plan", "spawn", "work", "verify", "integrate"}
@@ -142,13 +165,22 @@ class Bench:
     def assert_tidy(self, before: Json, *, folders: bool = True) -> None:
         """The user's checkout is byte-equal, and no process, lock, worktree, lease or Ray session of ours is left."""
         after = fingerprint(self.repo)
-        assert after == before, {key: (before[key], after[key]) for key in before if before[key] != after[key]}
+        assert after == before, {
+            key: (before[key], after[key]) for key in before if before[key] != after[key]
+        }
         assert locks(self.repo) == []
         assert [pid for run in self.sandbox.runs() for pid in marked(run)] == []
         assert self.sessions() == []
         if folders:
             assert [path for path in worktrees(self.repo) if path.startswith(str(self.home))] == []
             assert [*self.home.glob("leases/*/*.json"), *self.home.glob("worktrees/*/*")] == []
+
+    def events(self, kind: str) -> list[Json]:
+        """The events of that kind so far, of a state root with one run."""
+        files = list(self.home.glob("runs/*/events.jsonl"))
+        lines = files[0].read_text().splitlines() if files else []
+        rows = [cast("Json", json.loads(line)) for line in lines if line.endswith("}")]
+        return [row for row in rows if row["kind"] == kind]
 
     def sessions(self) -> list[Path]:
         """Folders of Ray sessions that a process started here has left."""
@@ -165,7 +197,16 @@ class Bench:
         copy = self.place / "copy"
         shutil.rmtree(copy, ignore_errors=True)
         copy.mkdir()
-        git(self.repo, "--work-tree", str(copy), "archive", "--format=tar", "-o", str(self.place / "x.tar"), into)
+        git(
+            self.repo,
+            "--work-tree",
+            str(copy),
+            "archive",
+            "--format=tar",
+            "-o",
+            str(self.place / "x.tar"),
+            into,
+        )
         subprocess.run(["tar", "-xf", self.place / "x.tar", "-C", copy], check=True)
         return subprocess.run(command, shell=True, cwd=copy, capture_output=True, check=False).returncode == 0
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from opendev.actors import model_service
 from opendev.actors.model_service import ModelService
 from opendev.core.chat import ModelFailed, ModelReply, Role, Usage, UserMessage
 from opendev.core.errors import ErrorKind
@@ -186,6 +187,17 @@ async def test_text_streams_in_few_batches_the_first_at_once(services: MakeServi
     assert "".join(cast("list[str]", batches)) == reply.message.content == "word " * 40
     assert 1 < len(batches) < 15
     assert len(cast("str", batches[0])) < 100
+
+
+async def test_a_batch_does_not_hold_up_the_end_of_an_answer(
+    services: MakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_service, "_BATCH_S", 60.0)
+    with ModelServer([text("short")]) as server:
+        async with asyncio.timeout(10):
+            items = [item async for item in services(server).stream(make_request())]
+    assert items[0] == "short"
+    assert isinstance(items[-1], ModelReply)
 
 
 async def test_leaving_a_stream_cancels_the_call_and_charges_what_came(services: MakeService) -> None:

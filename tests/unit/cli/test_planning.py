@@ -76,6 +76,8 @@ def test_it_reads_answers_and_writes_the_file(cli: CommandLine, repo: Path) -> N
     }
     assert first.says("Rename A to B")
     assert first.says("`main`")
+    assert first.says("You split one goal into tickets")
+    assert not first.says("System prompt of")  # the template's comment is for people
     assert second.says("A = 1")
     assert not first.says("could not be used")
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 from opendev.context.artifacts import MAX_ARTIFACTS, artifact_index
-from opendev.context.compaction import PRUNED, Compaction, Window
+from opendev.context.compaction import Window
 from opendev.context.messages import repair
 from opendev.context.pressure import Stage, StageLadder, TokenMeter, estimate
 from opendev.context.summaries import SUMMARY_WORDS, bounded, condensed, pruned_summary
+from opendev.context.view import PRUNED
 from opendev.core.chat import (
-    MESSAGES,
     AssistantMessage,
     Message,
     SystemMessage,
@@ -19,38 +19,7 @@ from opendev.core.chat import (
     UserMessage,
 )
 from opendev.core.errors import ErrorInfo, ErrorKind
-
-SYSTEM = SystemMessage(stable="s" * 400)
-
-
-class Summariser:
-    """Answers with ``reply`` and keeps what it was given."""
-
-    def __init__(self, reply: str | ErrorInfo = "THE SUMMARY") -> None:
-        self.reply = reply
-        self.given: list[tuple[tuple[Message, ...], str]] = []
-
-    async def summarise(self, messages: tuple[Message, ...], artifacts: str) -> str | ErrorInfo:
-        self.given.append((messages, artifacts))
-        return self.reply
-
-
-def conversation(turns: int, chars: int = 4_000) -> list[Message]:
-    messages: list[Message] = [UserMessage(content="THE TASK")]
-    for n in range(turns):
-        call = ToolCall(id=f"c{n}", name="read_file", arguments={"file_path": f"src/f{n}.py"})
-        messages.append(AssistantMessage(content=f"step {n}", tool_calls=(call,)))
-        text = f"result {n} " + "x" * chars
-        messages.append(ToolMessage(call_id=f"c{n}", name="read_file", content=text, summary=f"short {n}"))
-    return messages
-
-
-def compaction(tmp_path: Path, limit: int, summariser: Summariser | None = None) -> Compaction:
-    return Compaction(Window(limit, reserve=0), summariser or Summariser(), tmp_path)
-
-
-def shown(view: tuple[Message, ...]) -> list[str]:
-    return [m.content for m in view if isinstance(m, ToolMessage)]
+from support.conversations import SYSTEM, Summariser, compaction, conversation, shown
 
 
 @pytest.mark.req("CMP-08")
@@ -103,8 +72,8 @@ async def test_masking_keeps_the_newest_and_points_to_a_file_that_holds_the_text
     assert step.after < step.before
     results = shown(subject.view(messages))
     assert [r.startswith("result") for r in results] == [False] * (10 - full) + [True] * full
-    path = results[0].removeprefix("[output offloaded to scratch file: ").removesuffix("]")
-    assert await asyncio.to_thread(Path(path).read_text) == shown(tuple(messages))[0]
+    name = results[0].removeprefix("[output offloaded to scratch file ").removesuffix("]")
+    assert await asyncio.to_thread((tmp_path / name).read_text) == shown(tuple(messages))[0]
     assert [m.role for m in subject.view(messages)] == [m.role for m in messages]
 
 
@@ -146,7 +115,8 @@ async def test_the_last_stage_summarises_the_middle(tmp_path: Path) -> None:  # 
         assert part in summary
     archive = next((tmp_path / "archive").iterdir())
     assert str(archive) in summary
-    assert MESSAGES.validate_json(archive.read_bytes()) == tuple(messages)
+    kept = archive.read_text()
+    assert all(m.content in kept for m in messages if not isinstance(m, SystemMessage))
     given, artifacts = summariser.given[0]
     assert all(len(m.content) <= 1_200 for m in given if isinstance(m, ToolMessage))
     assert "src/f0.py: read" in artifacts

@@ -85,3 +85,19 @@ def test_thinking_blocks_stay_identical() -> None:  # M21
     )
     given = AssistantMessage(content="x", thinking=blocks)
     assert repair((given,)) == (given,)
+
+
+@pytest.mark.req("RET-05")
+def test_a_late_result_is_moved_to_its_answer() -> None:  # M01: the user spoke while tools ran
+    given = (
+        AssistantMessage(tool_calls=(call("a"), call("b"))),
+        result("b"),
+        UserMessage(content="stop"),
+        result("a", "late"),
+        result("zzz", "of no call"),
+        AssistantMessage(content="well"),
+    )
+    answer, first, second, user, last = repair(given)
+    assert answer == given[0]
+    assert (first, second) == (result("a", "late"), result("b"))
+    assert (user, last) == (given[2], given[5])

@@ -3,7 +3,18 @@
 from pathlib import Path
 
 import pytest
-from opendev.core.chat import AssistantMessage, FinishReason, ModelFailed, ModelReply, Usage
+from opendev.core.chat import (
+    AssistantMessage,
+    FinishReason,
+    MessageClass,
+    ModelFailed,
+    ModelReply,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+    Usage,
+    UserMessage,
+)
 from opendev.core.errors import ErrorKind, OpenDevError
 from opendev.llm.replay import Replay, digest, recorded_line
 from opendev.store.atomic import JsonlLog
@@ -30,6 +41,22 @@ def test_answers_come_back_in_order_and_a_miss_is_clear(tmp_path: Path) -> None:
         assert missed.error.kind is ErrorKind.MODEL
         assert why in missed.error.message
         assert digest(request)[:12] in missed.error.message
+
+
+def test_what_differs_in_every_run_does_not_count() -> None:
+    call = AssistantMessage(tool_calls=(ToolCall(id="c1", name="run_command"),))
+
+    def asked(date: str, output: str, *, failed: bool = False, goal: str = "go") -> str:
+        result = ToolMessage(
+            call_id="c1", name="run_command", content=output, is_error=failed, summary=output
+        )
+        nudge = UserMessage(content=output, msg_class=MessageClass.DIRECTIVE)
+        system = SystemMessage(stable="You code.", dynamic=date)
+        return digest(make_request("openai/test", system, UserMessage(content=goal), call, result, nudge))
+
+    first = asked("Monday", "0.1 s")
+    assert asked("Tuesday", "0.2 s") == first
+    assert len({first, asked("Monday", "0.1 s", failed=True), asked("Monday", "0.1 s", goal="stop")}) == 3
 
 
 @pytest.mark.parametrize("content", ["", "{}\n", "nonsense\n"])

@@ -22,7 +22,7 @@ async def _run(_args: Any, _ctx: ToolContext) -> ToolResult:
 def test_the_catalogue() -> None:
     assert {t.name for t in BUILTIN} == {
         "read_file", "write_file", "edit_file", "list_files", "search", "run_command", "find_symbol", "rename_symbol",
-        "write_todos", "update_todo", "complete_todo", "list_todos", "spawn_subagent", "get_subagent_output", "task_complete",
+        "write_todos", "update_todo", "complete_todo", "list_todos", "spawn_subagent", "get_subagent_output", "task_complete", "present_plan",
     }  # fmt: skip
     assert {t.name for t in RECIPE} == {"replace_text", "rewrite_code", "delete_file", "move_file"}
     read_only = {t.name for t in BUILTIN if t.read_only}

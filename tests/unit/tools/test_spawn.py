@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from opendev.core.agent import AgentReport, AgentStatus, SpawnRequest
+from opendev.core.approval import Mode
 from opendev.core.errors import ErrorInfo, ErrorKind, OpenDevError
 from opendev.core.tool import ToolResult
 from opendev.tools.get_subagent_output import TOOL as OUTPUT
@@ -36,7 +37,7 @@ async def test_the_request_is_what_was_asked(tmp_path: Path) -> None:
     args = {"subagent_type": "Coder", "task": "do", "resume": "old", "model": "haiku", "background": "true"}
     await SPAWN.run(parse_args(SPAWN, args), make_context(tmp_path, spawner=spawner, call_id="c9"))
     assert spawner.requests == [
-        SpawnRequest(call_id="c9", agent="Coder", prompt="do", background=True, resume="old", model="haiku")
+        SpawnRequest(call_id="c9", agent="Coder", prompt="do", background=True, resume="old", model="haiku", mode=Mode.NORMAL)
     ]
 
 
