@@ -39,7 +39,8 @@ class ModelService:
 
     ``settings``: ``env`` (provider keys and base URLs), ``journal`` (path of the ledger's file or None), ``retry`` (fields of
     ``RetryPolicy``), ``record`` and ``replay`` (paths or None), ``prices`` ({model: {"input", "output", "cached"}} per million
-    tokens), ``assumed_price`` ({"input", "output"}: of a model whose price nobody knows), ``models_dev`` (path of a local catalogue or None), ``preload`` (models whose
+    tokens), ``assumed_price`` ({"input", "output"}: of a model whose price nobody knows), ``models_dev`` (path of a local catalogue or None),
+    ``cache`` (folder of the provider cache or None), ``preload`` (models whose
     library is to be imported in the background now).
     """
 
@@ -51,6 +52,7 @@ class ModelService:
         self._catalog = Catalog(
             cast("dict[str, JsonObject]", settings.get("prices") or {}),
             Path(models_dev) if models_dev else None,
+            Path(settings["cache"]) if settings.get("cache") else None,
         )
         assumed = settings.get("assumed_price")
         self._assumed = Price(**assumed, assumed=True) if assumed else ASSUMED

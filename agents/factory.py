@@ -10,6 +10,7 @@ from ..core.approval import Mode
 from ..core.tool import Tool
 from ..tools.catalog import BUILTIN, RECIPE
 from ..tools.registry import ToolRegistry
+from .custom import agent_types
 from .main_agent import MainAgent
 from .settings import AgentPorts, AgentSettings
 from .specs import MAIN, TODO_TOOLS, builtin_specs
@@ -61,7 +62,7 @@ class AgentFactory:
             tools += self._recipe_tools
             if allowed is not None:
                 allowed += tuple(tool.name for tool in self._recipe_tools)
-        specs = {**builtin_specs(), **{custom.name: custom for custom in self._settings.custom}}
+        specs = agent_types(self._settings.custom)
         agent = MainAgent(
             self._settings,
             ToolRegistry(tools, allowed),

@@ -55,5 +55,5 @@ class SubAgentManager:
 
 def on_offer(specs: Iterable[AgentSpec]) -> str:
     """One line per sub-agent type, sorted by name."""
-    lines = [f"- {spec.name}: {spec.description}" for spec in specs if spec.name != MAIN]
+    lines = [f"- {spec.name}: {spec.description}" for spec in specs if spec.name != MAIN and spec.offered]
     return "\n".join(sorted(lines))

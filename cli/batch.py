@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..agents.specs import builtin_specs
+from ..agents.custom import agent_types
 from ..core.chat import Role
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.events import Event
@@ -21,9 +21,10 @@ from ..tools.shell.process import ProcessShell
 from ..worktrees.doctor import Doctor
 from ..worktrees.keeper import Keeper
 from ..worktrees.train import Train
+from .catalogue import keep_current
 from .project import Project
 from .signals import Wish, stopping
-from .wiring import RuntimeKind, open_hub, open_keeper
+from .wiring import RuntimeKind, open_hub, open_keeper, own_agents
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,9 @@ async def _run(  # noqa: PLR0913 - the composition of one run
 ) -> RunReport:
     run_dir = project.layout.run(options.run_id)
     wish = Wish()
+    models = await asyncio.to_thread(_models, project, plan)
     with stopping(wish.say):  # around the hub as well: it must neither start nor stop half-way
-        async with open_hub(project, options.run_id, options.runtime, desk=keeper) as hub:
+        async with open_hub(project, options.run_id, options.runtime, desk=keeper, models=models) as hub:
             drawing = asyncio.create_task(_draw(hub.subscribe(), draw))
             ports = SwarmPorts(
                 desk=keeper,
@@ -126,6 +128,16 @@ async def _run(  # noqa: PLR0913 - the composition of one run
     return report
 
 
+def _models(project: Project, plan: SwarmPlan) -> tuple[str, ...]:
+    """The models that tickets without a recipe name; what is known of them is brought up to date. A batch of recipes never
+    touches the network."""
+    if all(ticket.recipe for ticket in plan.task):
+        return ()
+    named = (plan.swarm.model, *(ticket.model for ticket in plan.task))
+    keep_current(project, (*project.config.models().values(), *filter(None, named)))
+    return tuple(filter(None, named))
+
+
 def _settings(
     project: Project, keeper: Keeper, plan: SwarmPlan, base: str, options: BatchOptions
 ) -> RunSettings:
@@ -136,7 +148,7 @@ def _settings(
         run_dir=project.layout.run(options.run_id),
         repo=keeper.repo.toplevel,
         base=base,
-        specs=builtin_specs(),
+        specs=agent_types(own_agents(project).specs),
         models={**config.models(), **chosen},
         env=project.environment.child_env(),
         keep=options.keep,

@@ -3,12 +3,13 @@
 import asyncio
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..actors.hub import Hub
-from ..agents.specs import builtin_specs
-from ..core.agent import AgentReport, AgentTask, Budget
+from ..agents.custom import agent_types
+from ..core.agent import AgentReport, AgentSpec, AgentTask, Budget
 from ..core.approval import Mode
 from ..core.chat import Role
 from ..core.errors import ErrorKind, OpenDevError
@@ -23,7 +24,7 @@ from ..ui.terminal import PromptLines
 from ..worktrees.keeper import Keeper
 from .project import Project
 from .signals import stopping
-from .wiring import open_hub
+from .wiring import open_hub, own_agents
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ async def write_plan(project: Project, keeper: Keeper, options: PlanningOptions)
 
 
 async def _ask(project: Project, keeper: Keeper, hub: Hub, run_id: str, options: PlanningOptions) -> Draft:
-    specs = builtin_specs()
+    specs = agent_types((await asyncio.to_thread(own_agents, project)).specs)
     scope = f"run:{run_id}"
     await hub.model.ask("open_scope", scope, options.max_cost_usd, None)
     asked: list[asyncio.Task[None]] = []
@@ -88,7 +89,7 @@ async def _ask(project: Project, keeper: Keeper, hub: Hub, run_id: str, options:
         )
 
     async def check(text: str) -> PlanView:
-        return await _view(keeper, text, options.out.name)
+        return await _view(keeper, text, options.out.name, specs)
 
     def interrupt(_why: str) -> None:
         asked.append(asyncio.ensure_future(hub.submit(Interrupt())))
@@ -104,13 +105,13 @@ def _branch(keeper: Keeper) -> str:
     return name or "HEAD"
 
 
-async def _view(keeper: Keeper, text: str, name: str) -> PlanView:
+async def _view(keeper: Keeper, text: str, name: str, specs: Mapping[str, AgentSpec]) -> PlanView:
     """What the ticket file would do, on this repository. Raises ``OpenDevError`` (usage) with every problem."""
     with tempfile.TemporaryDirectory(prefix="opendev-plan-") as folder:
         path = Path(folder) / name
         await asyncio.to_thread(path.write_text, text, encoding="utf-8")
         try:
-            plan = load_plan(path, agents=builtin_specs())
+            plan = load_plan(path, agents=specs)
         except OpenDevError as error:
             message = error.info.message.replace(f"{folder}/", "")
             raise OpenDevError(error.info.kind, message, error.info.hint) from error

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..actors.hub import Hub
-from ..agents.specs import builtin_specs
+from ..agents.custom import agent_types
 from ..core.agent import AgentReport, AgentStatus, AgentTask, Budget
 from ..core.approval import Mode
 from ..core.chat import Role, Usage
@@ -25,9 +25,10 @@ from ..store.atomic import JsonlLog
 from ..swarm.report import visible
 from ..ui.headless import JsonLines
 from ..ui.terminal import PromptLines
+from .catalogue import keep_current
 from .project import Project, open_project
 from .stdio import own_stdio
-from .wiring import RuntimeKind, keeper_if_repository, open_hub
+from .wiring import RuntimeKind, keeper_if_repository, open_hub, own_agents
 
 _EXITS = {
     AgentStatus.DONE: Exit.DONE,
@@ -77,6 +78,8 @@ def run_prompt(working_dir: Path | None, overrides: Mapping[str, Any], options: 
             project = open_project(working_dir, overrides)
             models = _models(project, options)
             _check(project, options, models)
+            if options.replay is None:
+                keep_current(project, models.values())
             with stdio.diverted(project.layout.run(session) / "runtime.log"):
                 done = asyncio.run(_run(project, _task(project, session, options, models), options, draw))
         except OpenDevError as error:
@@ -125,7 +128,7 @@ def _check(project: Project, options: PromptOptions, models: Mapping[Role, str])
         raise OpenDevError(
             ErrorKind.USAGE, "The prompt is empty.", 'Say what to do: opendev -p "Fix the failing test".'
         )
-    if options.agent not in builtin_specs():
+    if options.agent not in agent_types(own_agents(project).specs):
         raise OpenDevError(
             ErrorKind.USAGE, f"There is no agent type `{options.agent}`.", "`opendev agents list` shows them."
         )
@@ -168,7 +171,7 @@ async def _spent(hub: Hub, *, replayed: bool) -> tuple[Usage, int]:
 
 
 def _task(project: Project, session: str, options: PromptOptions, models: dict[Role, str]) -> AgentTask:
-    spec = builtin_specs()[options.agent]
+    spec = agent_types(own_agents(project).specs)[options.agent]
     return AgentTask(
         id=f"main-{session}",
         run_id=session,

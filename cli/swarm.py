@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ..agents.specs import builtin_specs
+from ..agents.custom import agent_types
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.events import Event
 from ..core.ids import new_id
@@ -29,7 +29,7 @@ from .batch import BatchOptions, resolve_base, resume_batch, run_batch
 from .planning import PlanningOptions, check_options, write_plan
 from .project import Project, open_project
 from .stdio import own_stdio
-from .wiring import open_keeper
+from .wiring import open_keeper, own_agents
 
 
 class DefaultRun(TyperGroup):
@@ -110,7 +110,7 @@ def run(  # noqa: PLR0913 - the command line is fixed
         dirty=dirty.value if dirty else None,
         max_cost_usd=max_cost_usd,
     )
-    plan = load_plan(file, agents=builtin_specs(), overrides=overrides)
+    plan = load_plan(file, agents=agent_types(own_agents(project).specs), overrides=overrides)
     project.layout.check_writable()
     keeper = open_keeper(project, project.path, plan.swarm.base)
 
@@ -204,7 +204,7 @@ def demo(
     made = make_demo(place)
     project = open_project(made.repo, {"model": ""})
     project.layout.check_writable()
-    plan = load_plan(made.tickets, agents=builtin_specs())
+    plan = load_plan(made.tickets, agents=agent_types(own_agents(project).specs))
     keeper = open_keeper(project, made.repo, plan.swarm.base)
     typer.echo(f"The demo repository is {made.repo}, its tickets are {made.tickets}.", err=True)
 

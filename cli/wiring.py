@@ -1,7 +1,8 @@
 """The composition root: builds the hub and the rooms around it from a project's settings."""
 
+import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -9,22 +10,23 @@ from typing import Any, Literal
 from ..actors.hub import Hub
 from ..actors.sides import HubPorts, HubSettings
 from ..actors.worker import WorkerSettings
+from ..agents.custom import CustomAgents, agent_types, load_custom
 from ..agents.settings import AgentSettings, MemorySettings
-from ..agents.specs import builtin_specs
 from ..configs.schema import AppConfig
+from ..core.agent import AgentSpec
 from ..core.errors import OpenDevError
+from ..core.events import Notice
 from ..core.ports import LeaseDesk, Runtime
 from ..core.tool import Limits
-from ..llm.catalog import Catalog
 from ..worktrees.keeper import Keeper
+from .catalogue import local_file, open_catalog
 from .project import Project
 
 RuntimeKind = Literal["auto", "ray", "local"]
-MODELS_DEV = "OPENDEV_MODELS_DEV_PATH"  # a local file in the format of models.dev (MOD-06)
 
 
 @asynccontextmanager
-async def open_hub(
+async def open_hub(  # noqa: PLR0913 - the composition of one run
     project: Project,
     run_id: str,
     runtime: RuntimeKind,
@@ -32,9 +34,12 @@ async def open_hub(
     desk: LeaseDesk | None,
     record: Path | None = None,
     replay: Path | None = None,
+    models: Iterable[str] = (),
 ) -> AsyncGenerator[Hub]:
-    """A started hub; it is stopped, and everything it started is dead, when the block is left."""
+    """A started hub; it is stopped, and everything it started is dead, when the block is left. ``models`` are used beside the
+    configured ones."""
     config = project.config
+    custom = await asyncio.to_thread(own_agents, project)
     settings = HubSettings(
         run_id=run_id,
         runtime=runtime,
@@ -49,30 +54,40 @@ async def open_hub(
         run_id=run_id,
         home=str(project.layout.home),
         child_env=project.environment.child_env(),
-        agent=agent_settings(project),
+        agent=agent_settings(project, custom.specs, models),
     )
     ports = HubPorts(
         clock=project.clock,
         run_dir=project.layout.run(run_id),
         worker=worker.model_dump(mode="json"),
         model=model_settings(project, run_id, record, replay),
-        specs=builtin_specs(),
+        specs=agent_types(custom.specs),
         desk=desk,
         make_ray=_ray_maker(config, run_id),
     )
     hub = Hub(settings, ports)
     try:
         await hub.start()
+        for text in (*custom.refused, *custom.notes):
+            hub.emit(Notice(level="warning", text=text))
         yield hub
     finally:
         await hub.stop()
 
 
-def agent_settings(project: Project) -> AgentSettings:
-    """What every agent is built from."""
+def own_agents(project: Project) -> CustomAgents:
+    """The user's own agent types, and the project's as far as the user agreed to them. Blocking."""
+    return load_custom(project.layout.home, project.path)
+
+
+def agent_settings(
+    project: Project, custom: tuple[AgentSpec, ...] = (), models: Iterable[str] = ()
+) -> AgentSettings:
+    """What every agent is built from; windows of the configured models, of the agents' own and of ``models`` (CFG-06)."""
     config = project.config
     catalog = open_catalog(project)
-    named = {*config.models().values(), *config.tier_models().values()}
+    own = (spec.model for spec in custom if spec.model)
+    named = {*config.models().values(), *config.tier_models().values(), *own, *models}
     windows = {model: catalog.window(model, config.context.fallback_window) for model in named}
     if bound := config.max_context_tokens:
         windows = {model: min(window, bound) for model, window in windows.items()}
@@ -92,6 +107,7 @@ def agent_settings(project: Project) -> AgentSettings:
         blocked_commands=config.blocked_commands,
         memory=MemorySettings.model_validate(config.memory.model_dump()),
         thinking=config.thinking.level,
+        custom=custom,
     )
 
 
@@ -119,7 +135,8 @@ def model_settings(project: Project, run_id: str, record: Path | None, replay: P
         },
         "record": str(record.absolute()) if record else None,
         "replay": str(replay.absolute()) if replay else None,
-        "models_dev": project.environment.get(MODELS_DEV) or None,
+        "models_dev": str(local_file(project) or "") or None,
+        "cache": str(project.layout.cache()),
         "preload": sorted(set(config.models().values())),
     }
 
@@ -141,13 +158,6 @@ def keeper_if_repository(project: Project) -> Keeper | None:
         return open_keeper(project, project.path)
     except OpenDevError:
         return None
-
-
-def open_catalog(project: Project) -> Catalog:
-    """What is known of models: the settings' prices, ours, the user's models.dev file, litellm's table."""
-    prices = {name: price.model_dump(mode="json") for name, price in project.config.prices.items()}
-    path = project.environment.get(MODELS_DEV)
-    return Catalog(prices, Path(path) if path else None)
 
 
 def _ray_maker(config: AppConfig, run_id: str) -> Callable[[Callable[[Path], None]], Runtime]:

@@ -28,6 +28,7 @@ _GUARDED = (  # what a project's file may not widen; prices hold the user's cap 
     "prices",
     "cost.assumed_input_usd",
     "cost.assumed_output_usd",
+    "catalog.url",
 )
 _LEVELS = [ApprovalLevel.MANUAL, ApprovalLevel.SEMI_AUTO, ApprovalLevel.AUTO]
 

@@ -89,6 +89,12 @@ class Cost(Frozen):
     assumed_output_usd: float = Field(ge=0)
 
 
+class CatalogSettings(Frozen):
+    """Where the catalogue of models is fetched from, in the format of models.dev; empty = never (MOD-04)."""
+
+    url: str
+
+
 class Swarm(Frozen):
     """Defaults of batch runs; MB, seconds."""
 
@@ -134,6 +140,7 @@ class AppConfig(Frozen):
     memory: Memory
     retry: Retry
     cost: Cost
+    catalog: CatalogSettings
     swarm: Swarm
     runtime: RuntimeSettings
     prices: dict[str, Price] = {}  # of models no catalogue knows

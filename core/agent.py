@@ -24,6 +24,7 @@ class AgentSpec(Frozen):
     model: str = ""
     calls_model: bool = True  # the Ask-User agent makes no model call (SUB-14)
     builtin: bool = True
+    offered: bool = True  # listed in the description of spawn_subagent
 
 
 class Budget(Frozen):

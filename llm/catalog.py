@@ -1,4 +1,4 @@
-"""What is known of a model: window, output limit, vision, price. From settings, configs/models.toml, a models.dev file, litellm's table."""
+"""What is known of a model: window, output limit, abilities, price. From settings, configs/models.toml, models.dev, litellm's table."""
 
 import json
 import tomllib
@@ -11,6 +11,7 @@ from typing import Any, cast
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.model import Frozen, JsonObject
 from .cost import Price
+from .provider_cache import cached_provider
 
 _MODELS_TOML = Path(__file__).parent.parent / "configs" / "models.toml"
 _TABLE = "model_prices_and_context_window_backup.json"  # litellm's own, part of its wheel
@@ -23,6 +24,7 @@ class ModelInfo(Frozen):
     window: int | None = None
     max_output: int | None = None
     vision: bool = False
+    reasoning: bool = False
     price: Price | None = None
 
 
@@ -34,13 +36,18 @@ class Provider(Frozen):
 
 
 class Catalog:
-    """Looks models up without any network (MOD-06). ``models_dev`` is a local file in the format of models.dev."""
+    """Looks models up without any network (MOD-06). ``models_dev`` is a local file in the format of models.dev; without one,
+    ``cache`` is the folder of the provider cache, however old it is (MOD-05)."""
 
     def __init__(
-        self, prices: Mapping[str, JsonObject] | None = None, models_dev: Path | None = None
+        self,
+        prices: Mapping[str, JsonObject] | None = None,
+        models_dev: Path | None = None,
+        cache: Path | None = None,
     ) -> None:
         self._prices = {name: Price.model_validate(price) for name, price in (prices or {}).items()}
         self._models_dev = models_dev
+        self._cache = cache
 
     def info(self, model: str) -> ModelInfo:
         """What is known of ``model`` (provider/NAME); unknown fields are None."""
@@ -114,21 +121,23 @@ class Catalog:
 
     def _from_models_dev(self, model: str) -> ModelInfo | None:
         provider, _, name = model.partition("/")
-        models = cast("dict[str, JsonObject]", self._dev.get(provider, {}).get("models", {}))
-        row = models.get(name)
-        if row is None:
+        if self._models_dev is None and self._cache is not None:
+            known = cached_provider(self._cache, provider)
+        else:
+            known = self._dev.get(provider, {})
+        row = cast("dict[str, JsonObject]", known.get("models", {})).get(name)
+        if not isinstance(row, dict):
             return None
-        limit = cast("JsonObject", row.get("limit") or {})
-        cost = cast("JsonObject", row.get("cost") or {})
-        modalities = cast("JsonObject", row.get("modalities") or {})
+        limit, cost, modalities = (_part(row, name) for name in ("limit", "cost", "modalities"))
+        rates = [_rate(cost.get(name)) for name in ("input", "output", "cache_read", "cache_write")]
+        sees = modalities.get("input")
         return ModelInfo(
             name=model,
             window=_count(limit.get("context")),
             max_output=_count(limit.get("output")),
-            vision="image" in (modalities.get("input") or ()),
-            price=_price(
-                cost.get("input"), cost.get("output"), cost.get("cache_read"), cost.get("cache_write")
-            ),
+            vision=isinstance(sees, list) and "image" in sees,
+            reasoning=row.get("reasoning") is True,
+            price=_price(*rates),
         )
 
     def _from_table(self, model: str) -> ModelInfo | None:
@@ -143,6 +152,7 @@ class Catalog:
             window=_count(row.get("max_input_tokens") or row.get("max_tokens")),
             max_output=_count(row.get("max_output_tokens")),
             vision=bool(row.get("supports_vision")),
+            reasoning=bool(row.get("supports_reasoning")),
             price=_price(
                 _million(row.get("input_cost_per_token")),
                 _million(row.get("output_cost_per_token")),
@@ -150,6 +160,17 @@ class Catalog:
                 _million(row.get("cache_creation_input_token_cost")),
             ),
         )
+
+
+def _part(row: JsonObject, name: str) -> JsonObject:
+    """An object inside of a row that came over the network: it may be anything."""
+    value = row.get(name)
+    return cast("JsonObject", value) if isinstance(value, dict) else {}
+
+
+def _rate(value: Any) -> float | None:
+    """US dollars per million tokens."""
+    return float(value) if isinstance(value, int | float) and value >= 0 else None
 
 
 def _count(value: Any) -> int | None:

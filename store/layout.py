@@ -29,6 +29,10 @@ class Layout:
         """Journal, logs and report of one run."""
         return self._folder(self.home / "runs" / run_id)
 
+    def cache(self) -> Path:
+        """What can be fetched or built again: one catalogue file a provider, repository maps (it need not exist)."""
+        return self.home / "cache"
+
     def settings(self) -> Path:
         """The user's settings file (it need not exist)."""
         return self.home / "settings.json"

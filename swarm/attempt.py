@@ -13,6 +13,7 @@ from ..core.scope import Scope
 from ..core.ticket import TaskStatus, Ticket
 from ..llm.recipes import MODEL as RECIPE_MODEL
 from .crew import AttemptOver, Batch, Crew
+from .fence import fence
 from .journal import (
     AgentDone,
     AttemptFailed,
@@ -132,9 +133,11 @@ class Attempts:
         try:
             with self._books.phase("spawn"):
                 put = await self._fill(lease)
+            order = self._task(ticket, attempt, name, lease, feedback)
+            fenced = await asyncio.to_thread(fence, self._settings.run_dir / "hooks", lease)
             self._crew.tell(ticket.id, "working", attempt)
             report = await self._crew.run(
-                ticket.id, attempt, self._task(ticket, attempt, name, lease, feedback)
+                ticket.id, attempt, order.model_copy(update={"env": {**order.env, **fenced}})
             )
             await asyncio.to_thread(clear, Path(lease.path), put)
             return await self._commit(ticket, lease, report)

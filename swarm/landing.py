@@ -50,10 +50,14 @@ class Lander:
 
     async def holds(self, began: LandingBegan) -> bool:
         """Whether a landing that was begun did move the branch: the branch itself is the proof."""
+        return await self.still_holds(began.new)
+
+    async def still_holds(self, commit: str) -> bool:
+        """Whether the integration branch holds ``commit``."""
         head = await self._ports.history.resolve(f"refs/heads/{self._swarm.into}")
-        if not head or not await self._ports.history.resolve(began.new):
+        if not head or not await self._ports.history.resolve(commit):
             return False
-        return await self._ports.history.is_ancestor(began.new, head)
+        return await self._ports.history.is_ancestor(commit, head)
 
     async def _train(self, ticket: Ticket, attempt: int) -> Landing:
         book = self._books.tasks[ticket.id]

@@ -48,6 +48,11 @@ class Past:
     reviews: tuple[ReviewOutcome, ...] = ()
     spent: list[Spent] = field(default_factory=list[Spent])
 
+    @property
+    def merged(self) -> str:
+        """The commit of the integration branch that holds the ticket's change; empty while there is none."""
+        return self.landed.merged_as if self.landed else self.final.merged_as if self.final else ""
+
     def take_check(self, record: CheckDone) -> None:
         """Keep what the report shows: the ticket's own verification, or what went red on the composed state."""
         if record.where == "task" or record.result.outcome != "pass" or self.verify is None:

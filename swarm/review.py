@@ -5,6 +5,7 @@ import asyncio
 from ..core.agent import AgentStatus, AgentTask, Budget
 from ..core.ticket import ReviewOutcome, TaskStatus, Ticket
 from .crew import AttemptOver, Batch, Crew
+from .fence import fence
 from .journal import ReviewDone
 from .prompts import read_verdict, rejection, review_prompt
 
@@ -59,6 +60,7 @@ class Reviewers:
                 models=dict(self._settings.models),
                 budget=Budget(max_cost_usd=ticket.max_cost_usd, timeout_s=ticket.timeout_s),
                 scopes=self._crew.scopes(ticket.id),
+                env=await asyncio.to_thread(fence, self._settings.run_dir / "hooks", lease),
             )
             report = await self._crew.run(ticket.id, attempt, order)
         finally:

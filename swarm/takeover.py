@@ -72,6 +72,9 @@ class Takeover:
                 task=ticket.id, attempt=began.attempt, commit=began.commit, merged_as=began.new
             )
             await self._batch.journal.write(past.landed)
+        if past.merged and not await self._lander.still_holds(past.merged):
+            past.landed = past.final = None  # the branch was deleted or moved back: what it lost lands again
+            return None
         if self._past is None or not self._past.is_over(ticket.id):
             return None
         book = self._batch.books.tasks[ticket.id]

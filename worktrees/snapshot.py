@@ -14,6 +14,7 @@ from .repository import Repository
 
 MAX_UNTRACKED_BYTES = 500_000_000
 GITLINK = "160000"
+KEPT = 50  # snapshots held by a ref
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,4 +161,14 @@ def snapshot(repo: Repository, git: Git, scratch: Path, now: float) -> str:
         repo.admin, tree.id, (head,), "Uncommitted state of the working folder\n", repo.identity(now)
     )
     repo.admin.run("update-ref", f"{names.SNAPSHOT}{commit}", commit)
+    _forget_old(repo.admin)
     return commit
+
+
+def _forget_old(admin: Git) -> None:
+    """Keep the newest refs only: what was built on an older snapshot holds it by a branch of its own."""
+    shown = admin.run(
+        "for-each-ref", "--sort=-creatordate", "--format=%(refname)", names.SNAPSHOT.rstrip("/")
+    )
+    for ref in shown.text.splitlines()[KEPT:]:
+        admin.run("update-ref", "-d", ref)

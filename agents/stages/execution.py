@@ -48,7 +48,8 @@ async def _dispatch(ctx: IterationContext) -> None:
     failure = ctx.dispatcher.last_failure
     if failure is not None and isinstance(ctx.dispatcher.registry.resolve(results[-1].name), ErrorInfo):
         failure = failure.model_copy(update={"kind": ErrorKind.TOOL})  # a wrong name is a slip, not a refusal
-    for result in results:
+    for call, result in zip(ctx.calls, results, strict=True):
+        ctx.doom.note(call, result)
         _note(ctx, result)
     if ctx.dispatcher.stats.unanswered > unanswered:
         ctx.unanswered = failure if failure and failure.kind is ErrorKind.UNANSWERED else _NOBODY
@@ -67,10 +68,6 @@ def _note(ctx: IterationContext, result: ToolMessage) -> None:
         ctx.verifier.note_action()
     if tool.effects & {Effect.WRITE, Effect.EXEC}:
         ctx.unanswered = None
-    if Effect.WRITE in tool.effects and Effect.EXEC not in tool.effects:
-        ctx.doom.note_edit()
-    if Effect.SPAWN in tool.effects:
-        ctx.doom.note_edit()  # a sub-agent may have changed what is read or shown next
 
 
 async def _may_repeat(ctx: IterationContext, repetition: Repetition) -> bool:

@@ -72,7 +72,11 @@ def test_all_problems_of_a_ticket_file_at_once_with_their_lines(bench: Bench) ->
         25: "Coder2", 26: "attempts",
     }  # fmt: skip
     for line, word in wanted.items():
-        assert any(f"broken.toml:{line}:" in row and word in row for row in said.splitlines()), (line, word, said)
+        assert any(f"broken.toml:{line}:" in row and word in row for row in said.splitlines()), (
+            line,
+            word,
+            said,
+        )
     file.write_text("[swarm\n")
     assert "broken.toml:1:" in untouched(bench, str(file))
     assert "cannot be read" in untouched(bench, str(bench.place / "missing.toml"))
@@ -113,7 +117,15 @@ def test_a_dry_run_shows_waves_and_runs_nothing(bench: Bench) -> None:
 
 @pytest.mark.req("SWM-04")
 def test_a_dirty_checkout_is_refused_taken_along_or_ignored(bench: Bench) -> None:
-    write_files(bench.repo, {"lib.py": "def greet():\n    return 'dirty'\n", "fresh.txt": "f\n", "staged.txt": "s\n", ".env": "K=1\n"})
+    write_files(
+        bench.repo,
+        {
+            "lib.py": "def greet():\n    return 'dirty'\n",
+            "fresh.txt": "f\n",
+            "staged.txt": "s\n",
+            ".env": "K=1\n",
+        },
+    )
     git(bench.repo, "add", "staged.txt")
     tasks = (task("one", put("one.txt", "1\n"), verify="test -f one.txt"),)
     file = str(bench.tickets(*tasks))
@@ -122,7 +134,13 @@ def test_a_dirty_checkout_is_refused_taken_along_or_ignored(bench: Bench) -> Non
     assert "--dirty snapshot" in said
     ignored = bench.run(*tasks, options=("--dirty", "ignore"), into="swarm/ignored")
     assert (ignored.code, ignored.run.base) == (0, git(bench.repo, "rev-parse", "HEAD"))
-    assert set(tree_files(bench.repo, "swarm/ignored")) == {"lib.py", "app.py", "check.py", ".gitignore", "one.txt"}
+    assert set(tree_files(bench.repo, "swarm/ignored")) == {
+        "lib.py",
+        "app.py",
+        "check.py",
+        ".gitignore",
+        "one.txt",
+    }
     assert "dirty" not in tree_files(bench.repo, "swarm/ignored")["lib.py"]
     taken = bench.run(*tasks, options=("--dirty", "snapshot"), into="swarm/taken")
     files = tree_files(bench.repo, "swarm/taken")
@@ -168,14 +186,21 @@ def test_reports_in_every_form_and_a_stream_of_json(bench: Bench) -> None:
     assert numbers == list(range(1, len(numbers) + 1))
     last = rows[-1]
     assert (last["kind"], last["exit_code"], done.code) == ("report", 3, 3)
-    assert {"task_changed", "verified", "merged", "agent_started", "agent_finished"} <= {row["kind"] for row in rows}
+    assert {"task_changed", "verified", "merged", "agent_started", "agent_finished"} <= {
+        row["kind"] for row in rows
+    }
     run = last["run_id"]
     written = json.loads((bench.home / "runs" / run / "report.json").read_text())
     assert {key: last[key] for key in written} == written
     shown = report_of(json.loads(bench.opendev("swarm", "report", run, "--format", "json").stdout))
     assert shown.tasks == report_of(written).tasks
     suite = ElementTree.fromstring(bench.opendev("swarm", "report", run, "--format", "junit").stdout)
-    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped"), suite.get("errors")) == ("3", "1", "1", "0")
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped"), suite.get("errors")) == (
+        "3",
+        "1",
+        "1",
+        "0",
+    )
     page = bench.opendev("swarm", "report", run, "--format", "html").stdout
     assert "script" not in Tags(page).found
     assert "&lt;script&gt;" in page
@@ -190,7 +215,9 @@ def test_reports_in_every_form_and_a_stream_of_json(bench: Bench) -> None:
 def test_output_stays_pure_while_everything_talks(bench: Bench) -> None:
     bench.sandbox.env |= {"PYTHONWARNINGS": "always", "LITELLM_LOG": "DEBUG"}
     loud = "for i in 1 2 3 4 5 6 7 8 9; do echo out; echo err >&2; printf '\\377\\000{'; done"
-    done = bench.run(*(task(f"t{n}", sh(f"{loud}; echo {n} > {n}.txt")) for n in range(4)), verify=loud, setup=loud)
+    done = bench.run(
+        *(task(f"t{n}", sh(f"{loud}; echo {n} > {n}.txt")) for n in range(4)), verify=loud, setup=loud
+    )
     assert (done.code, len(done.run.tasks)) == (0, 4)
 
 
@@ -198,7 +225,11 @@ def test_output_stays_pure_while_everything_talks(bench: Bench) -> None:
 def test_two_batches_on_one_repository_at_once(bench: Bench) -> None:
     commit_files(bench.repo, {f"f{n}.txt": f"{n}\n" for n in range(20)})
     before = fingerprint(bench.repo)
-    file = str(bench.tickets(*(task(f"t{n}", sub(str(n), "x", f"f{n}.txt"), verify="true") for n in range(4)), verify="true"))
+    file = str(
+        bench.tickets(
+            *(task(f"t{n}", sub(str(n), "x", f"f{n}.txt"), verify="true") for n in range(4)), verify="true"
+        )
+    )
     words = ("swarm", file, "--runtime", "local", "--output", "json", "--into")
     both = [bench.start(*words, f"swarm/{name}") for name in ("left", "right")]
     ended = [bench.wait(process) for process in both]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.repos import commit_files, fingerprint, git, tree_files
+from support.repos import commit_files, fingerprint, git
 from support.swarm_cli import Bench, make_bench, put, sh, sub, task
 
 pytestmark = pytest.mark.slow
@@ -24,7 +24,10 @@ def small(bench: Bench) -> Iterator[Bench]:
     """A state root on a disk with 216 MB: 16 more than a worktree asks for."""
     bench.home.mkdir()
     done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=216m", "tmpfs", bench.home], capture_output=True, text=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=216m", "tmpfs", bench.home],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode != 0:
         pytest.skip(f"no tmpfs can be mounted here: {done.stderr.strip()}")
@@ -93,8 +96,13 @@ def test_a_disk_that_fills_up_in_the_middle_is_infrastructure_and_resume_goes_on
     assert "Traceback" not in done.stderr
     assert (done.statuses["early"], done.statuses["later"]) == ("merged", "infra")
     assert done.statuses["fills"] in ("infra", "agent_failed")  # whether the last page held one more record
-    assert all("No space left" in (row.error or "") and "Internal" not in (row.error or "") for row in done.run.tasks[1:])
-    assert [Path(path).parent.parent.name for path in done.run.leftovers.worktrees] == ["worktrees"]  # with the work in it
+    assert all(
+        "No space left" in (row.error or "") and "Internal" not in (row.error or "")
+        for row in done.run.tasks[1:]
+    )
+    assert [Path(path).parent.parent.name for path in done.run.leftovers.worktrees] == [
+        "worktrees"
+    ]  # with the work in it
     assert small.commits() == ["Do early."]
     small.assert_tidy(before, folders=False)
     for big in small.home.rglob("big.bin"):
@@ -106,10 +114,10 @@ def test_a_disk_that_fills_up_in_the_middle_is_infrastructure_and_resume_goes_on
     small.assert_tidy(before, folders=False)
 
 
-HOOKS = (
-    *("post-checkout", "pre-commit", "post-commit", "prepare-commit-msg", "commit-msg", "reference-transaction"),
-    *("post-index-change", "pre-merge-commit", "post-merge", "post-rewrite", "fsmonitor-watchman", "pre-auto-gc"),
-)
+HOOKS = """
+post-checkout pre-commit post-commit prepare-commit-msg commit-msg reference-transaction post-index-change pre-merge-commit
+post-merge post-rewrite fsmonitor-watchman pre-auto-gc
+"""
 
 
 @pytest.mark.req("SWM-03", "SEC-01")
@@ -125,7 +133,7 @@ def test_nothing_of_a_hostile_repository_runs(bench: Bench) -> None:
             "conftest.py": f"open({str(canary)!r}, 'a').write('conftest')\n",
         },
     )
-    for name in HOOKS:
+    for name in HOOKS.split():
         hook = repo / ".git/hooks" / name
         hook.parent.mkdir(exist_ok=True)
         hook.write_text(f"#!/bin/sh\necho {name} >> {canary}\n")
@@ -152,6 +160,27 @@ def test_nothing_of_a_hostile_repository_runs(bench: Bench) -> None:
     )
     assert (done.code, set(done.statuses.values())) == (0, {"merged"}), done
     assert not canary.exists(), canary.read_text()
-    files = tree_files(repo, "swarm/x")
-    assert "salute" in files["lib.py"]
-    assert not canary.exists() or "smudge" not in canary.read_text()
+    assert "salute" in git(repo, "show", "swarm/x:lib.py")
+
+
+@pytest.mark.req("SWM-03")
+def test_git_commands_of_an_agent_leave_the_refs_of_the_user_alone(bench: Bench) -> None:
+    """Also inside of a script, which no policy reads; its own branch, and other repositories with their hooks, are free."""
+    other = bench.place / "other"
+    script = (
+        "echo x >> lib.py; git stash; git tag evil; git update-ref refs/heads/evil HEAD; git switch -c evil\n"
+        "git worktree add -q ../../../evil; git fetch -q . HEAD:refs/remotes/evil/x\n"
+        "git checkout -q -- lib.py && echo s > s.txt && git add s.txt && git -c user.name=x -c user.email=y commit -qm mine || exit 1\n"
+        f"git init -q {other} && cd {other} && printf '#!/bin/sh\\ntouch hooked\\n' > .git/hooks/post-commit && chmod +x .git/hooks/post-commit\n"
+        "git -c user.name=x -c user.email=y commit -q --allow-empty -m free && git branch free && test -e hooked\n"
+    )
+    commit_files(bench.repo, {"script.sh": script})
+    done = bench.run(
+        task("script", sh("sh script.sh"), scope=["s.txt"]),
+        task("switch", sh("git switch -q -c evil && echo e > e.txt"), scope=["e.txt"]),
+        task("commit", sh("echo c > c.txt && git add c.txt && git commit -qm mine"), scope=["c.txt"]),
+    )
+    assert done.statuses == {"script": "merged", "switch": "agent_failed", "commit": "merged"}, done
+    assert "belongs to the user" in (done.run.tasks[1].error or "")
+    assert sorted(bench.commits()) == ["Do commit.", "Do script."]
+    assert git(other, "branch", "--list", "free") == "free"

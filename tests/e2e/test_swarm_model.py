@@ -7,6 +7,7 @@ import re
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from support.command_line import marked
@@ -16,7 +17,16 @@ from support.swarm_cli import Bench, make_bench, put, task, wait_for
 
 pytestmark = pytest.mark.slow
 MODELS = ("openai/gpt-4o-mini", "anthropic/claude-sonnet-4-5")
-Serve = Callable[..., ModelServer]
+
+
+class Serve(Protocol):
+    """Starts the server of a test."""
+
+    def __call__(
+        self, script: Callable[[Seen], Reply], *, model: str = "", latency_s: float = 0.0
+    ) -> ModelServer: ...
+
+
 VERDICTS = {
     "good": 'Fine.\n\n```verdict\n{"verdict": "approve", "findings": []}\n```',
     "bad": '```verdict\n{"verdict": "reject", "findings": [{"path": "bad.txt", "line": 1, "severity": "error", "text": "wrong word"}]}\n```',
@@ -35,9 +45,9 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 def serve(bench: Bench) -> Iterator[Serve]:
     with ModelServer() as server:
 
-        def start(script: Callable[[Seen], Reply], *, model: str = MODELS[0], latency_s: float = 0.0) -> ModelServer:
+        def start(script: Callable[[Seen], Reply], *, model: str = "", latency_s: float = 0.0) -> ModelServer:
             server.script, server.latency_s = script, latency_s
-            bench.sandbox.server, bench.sandbox.model = server, model
+            bench.sandbox.server, bench.sandbox.model = server, model or MODELS[0]
             return server
 
         yield start
@@ -84,7 +94,12 @@ def test_coders_work_and_reviewers_gate(bench: Bench, serve: Serve, model: str) 
     assert done.statuses == {"good": "merged", "bad": "rejected", "mute": "rejected", "lazy": "agent_failed"}
     assert (done.code, done.run.status, bench.commits()) == (1, "partial", ["Do good."])
     rows = {row.id: row for row in done.run.tasks}
-    assert [[item.verdict for item in rows[name].reviews] for name in names] == [["approve"], ["reject"], ["reject"], []]
+    assert [[item.verdict for item in rows[name].reviews] for name in names] == [
+        ["approve"],
+        ["reject"],
+        ["reject"],
+        [],
+    ]
     assert "wrong word" in (rows["bad"].error or "")
     assert "verdict" in (rows["mute"].error or "")
     assert "changed nothing" in (rows["lazy"].error or "")
@@ -102,7 +117,9 @@ def test_coders_work_and_reviewers_gate(bench: Bench, serve: Serve, model: str) 
 
 
 @pytest.mark.req("SWM-07", "SWM-11")
-def test_the_second_attempt_is_told_why_the_first_failed_and_best_of_takes_the_smaller(bench: Bench, serve: Serve) -> None:
+def test_the_second_attempt_is_told_why_the_first_failed_and_best_of_takes_the_smaller(
+    bench: Bench, serve: Serve
+) -> None:
     sizes = itertools.count()
 
     def answer(seen: Seen) -> Reply:
@@ -113,7 +130,9 @@ def test_the_second_attempt_is_told_why_the_first_failed_and_best_of_takes_the_s
 
     server = serve(answer)
     done = bench.run(
-        task("again", scope=["again.txt"], verify="echo NEEDLE$((40+2)); grep -q right again.txt", attempts=2),
+        task(
+            "again", scope=["again.txt"], verify="echo NEEDLE$((40+2)); grep -q right again.txt", attempts=2
+        ),
         task("best", scope=["best.txt"], verify="grep -q right best.txt", best_of=2),
         task("child", scope=["child.txt"], recipe=[put("child.txt", "c\n")], depends_on=["again"]),
     )
@@ -160,10 +179,14 @@ def test_budgets_of_task_and_run_stop_before_the_next_call(bench: Bench, serve: 
 
 @pytest.mark.req("MOD-05", "SWM-15")
 @pytest.mark.parametrize(("status", "word"), [(429, "429"), (401, "key"), (500, "")])
-def test_a_server_that_always_fails_is_infrastructure_after_few_calls(bench: Bench, serve: Serve, status: int, word: str) -> None:
+def test_a_server_that_always_fails_is_infrastructure_after_few_calls(
+    bench: Bench, serve: Serve, status: int, word: str
+) -> None:
     bench.sandbox.env["OPENDEV_RETRY__CAP_S"] = "0.2"  # how long a provider that is down is left alone
     server = serve(lambda _: failing(status, "slow down" if status == 429 else "no"))
-    done = bench.run(*(task(name) for name in ("a", "b", "c")), task("child", put("c.txt", ""), depends_on=["a"]))
+    done = bench.run(
+        *(task(name) for name in ("a", "b", "c")), task("child", put("c.txt", ""), depends_on=["a"])
+    )
     assert (done.code, done.run.status) == (6, "failed")
     assert done.statuses == {"a": "infra", "b": "infra", "c": "infra", "child": "skipped"}
     assert len(server.seen) <= (3 if status == 401 else 3 * 2 * 12)

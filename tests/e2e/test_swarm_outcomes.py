@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.repos import commit_files, git, tree_files, worktrees
+from support.command_line import Json
+from support.repos import commit_files, fingerprint, git, tree_files, worktrees
 from support.swarm_cli import CHECK, Bench, make_bench, put, sh, sub, task
 
 pytestmark = pytest.mark.slow
@@ -128,9 +129,15 @@ def test_setup_timeouts_and_background_processes(bench: Bench) -> None:
 @pytest.mark.req("SWM-06")
 def test_a_failing_setup_is_infrastructure_and_its_dependants_are_skipped(bench: Bench) -> None:
     done = bench.run(
-        task("one", put("one.txt", "1\n")), task("two", put("two.txt", "1\n"), depends_on=["one"]), setup="echo no pip; exit 9"
+        task("one", put("one.txt", "1\n")),
+        task("two", put("two.txt", "1\n"), depends_on=["one"]),
+        setup="echo no pip; exit 9",
     )
-    assert (done.code, done.run.status, done.statuses) == (6, "failed", {"one": "setup_failed", "two": "skipped"})
+    assert (done.code, done.run.status, done.statuses) == (
+        6,
+        "failed",
+        {"one": "setup_failed", "two": "skipped"},
+    )
     assert "no pip" in (done.run.tasks[0].error or "")
     assert done.run.head == git(bench.repo, "rev-parse", "main")
 
@@ -147,7 +154,7 @@ def test_a_failing_setup_is_infrastructure_and_its_dependants_are_skipped(bench:
     ],
 )  # fmt: skip
 @pytest.mark.req("SWM-15")
-def test_exit_codes(bench: Bench, tasks: list[dict[str, object]], swarm: dict[str, object], code: int) -> None:
+def test_exit_codes(bench: Bench, tasks: list[Json], swarm: Json, code: int) -> None:
     done = bench.run(*tasks, **swarm)
     assert (done.code, done.run.status == "succeeded") == (code, code == 0)
 
@@ -156,8 +163,6 @@ def test_it_runs_from_a_linked_worktree_and_leaves_both_alone(bench: Bench) -> N
     main, linked = bench.repo, bench.place / "linked"
     git(main, "worktree", "add", "-q", "-b", "side", str(linked))
     commit_files(linked, {"side.txt": "s\n"})
-    from support.repos import fingerprint
-
     before = fingerprint(main)
     bench.sandbox.project = linked
     done = bench.run(task("one", put("one.txt", "1\n")), task("red", put("r.txt", ""), verify="exit 1"))

@@ -13,6 +13,7 @@ NOT_PACKAGES = {"tests", "scripts", "bench", "docs", "build", "dist"}
 DOORS = {
     "ray": {"actors/ray_runtime.py"},
     "litellm": {"llm/litellm_client.py"},
+    "openai": {"llm/openai_direct.py", "llm/litellm_client.py"},
     "git": {"worktrees/git.py"},
     "mcp": {"tools/mcp/client.py"},
 }

@@ -77,6 +77,7 @@ class Sandbox:
             "HOME": str(self.home),
             "OPENDEV_HOME": str(self.home / "opendev"),
             "OPENDEV_RETRY__BASE_S": "0.01",
+            "OPENDEV_DISABLE_REMOTE_MODELS": "1",  # no test leaves the machine
         }
         if self.server is not None:
             found |= {"OPENDEV_MODEL": self.model, **self.server.env()}

@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,7 +38,7 @@ class Cluster:
 
 
 @contextlib.contextmanager
-def running_cluster(place: Path) -> Iterator[Cluster]:
+def running_cluster(place: Path) -> Generator[Cluster]:
     """A head node with two CPUs; only what it started is ended."""
     token = place / "token"
     token.write_text(secrets.token_hex(32))

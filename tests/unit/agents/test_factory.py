@@ -1,22 +1,30 @@
 """Building agents: eager, filtered, from data alone; prompts that siblings share (AGT-01..10, SUB-02, SUB-13, SUB-14)."""
 
+import inspect
 import json
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
+from typing import is_typeddict
 
 import pytest
+from opendev import agents
 from opendev.agents.base import AgentInterface, BaseAgent
+from opendev.agents.factory import AgentSuite
 from opendev.agents.inbox import INBOX_SIZE, Inbox
 from opendev.agents.main_agent import MainAgent
 from opendev.agents.settings import AgentSettings
-from opendev.agents.specs import builtin_specs, custom_spec
+from opendev.agents.specs import SubAgentSpec, builtin_specs, custom_spec
 from opendev.core.agent import AgentStatus, AgentTask
 from opendev.core.approval import Mode
 from opendev.core.chat import ModelFailed, ModelReply, ModelRequest, Role
 from opendev.core.interrupt import InterruptToken
+from opendev.core.model import Frozen
 from opendev.core.ticket import Write
+from opendev.core.tool import Effect, Tool, ToolContext, ToolResult
 from opendev.llm.recipes import RecipeModel
 from opendev.tools.catalog import BUILTIN
+from opendev.tools.registry import ToolRegistry
 from support.agents import Bench
 from support.scripted_model import call, calls, done, says
 
@@ -182,3 +190,48 @@ def test_the_inbox_is_bounded_and_tells_the_sender() -> None:
     assert not inbox.put("  ")
     assert inbox.try_close()
     assert not inbox.put("late")
+
+
+@pytest.mark.req("AGT-01")
+def test_the_abstract_agent_asks_for_exactly_four_things() -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        BaseAgent(AgentSettings(), ToolRegistry(()), Mode.NORMAL)  # type: ignore[abstract]
+    assert list(inspect.signature(BaseAgent.__init__).parameters) == ["self", "config", "tool_registry", "mode"]
+    assert inspect.iscoroutinefunction(MainAgent.call_llm)
+    assert not inspect.iscoroutinefunction(MainAgent.run_sync)
+
+
+@pytest.mark.req("AGT-08")
+def test_the_suite_holds_the_main_agent_and_the_manager(tmp_path: Path) -> None:
+    suite = Bench(tmp_path).factory().create_agents(tmp_path)
+    assert isinstance(suite, AgentSuite)
+    assert (suite.main.is_subagent, suite.subagents.get("Planner") is None) == (False, False)
+
+
+@pytest.mark.req("AGT-09")
+def test_a_sub_agents_spec_is_a_typed_dict() -> None:
+    assert is_typeddict(SubAgentSpec)
+    assert SubAgentSpec.__required_keys__ == {"name", "description", "system_prompt"}
+    assert SubAgentSpec.__optional_keys__ >= {"tools", "model"}
+
+
+@pytest.mark.req("AGT-11")
+@pytest.mark.req("AGT-12")
+async def test_services_reach_tools_as_ports_and_a_sub_agent_gets_no_console_session_or_config(tmp_path: Path) -> None:
+    seen: list[ToolContext] = []
+
+    async def look(_args: Frozen, ctx: ToolContext) -> ToolResult:
+        seen.append(ctx)
+        return ToolResult(ok=True, text="seen")
+
+    tool = Tool(name="list_files", category="file", args=Frozen, run=look, effects=frozenset({Effect.READ}))
+    bench = Bench(tmp_path, calls(call("list_files")), says("ok"), tools=(tool,))
+    await bench.run("Code-Explorer", depth=1)
+    context = seen[0]
+    assert context.ask is bench.people
+    assert context.spawner is bench.spawner
+    given = {field.name for field in fields(ToolContext)}
+    assert not given & {"console", "session", "session_manager", "config", "settings", "model", "registry", "home"}
+    for path in (Path(agents.__file__).parents[1] / "tools").rglob("*.py"):
+        assert "from ..agents" not in path.read_text()
+        assert "from ...agents" not in path.read_text()

@@ -53,5 +53,6 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     made = CommandLine(tmp_path / "home", tmp_path / "project", monkeypatch, capsys)
     made.project.mkdir()
     monkeypatch.setenv("OPENDEV_HOME", str(made.home))
+    monkeypatch.setenv("OPENDEV_DISABLE_REMOTE_MODELS", "1")  # no test leaves the machine
     monkeypatch.chdir(made.project)
     return made

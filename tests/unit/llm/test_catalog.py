@@ -18,6 +18,7 @@ def test_litellms_table_gives_window_vision_and_prices() -> None:
         window=200000,
         max_output=64000,
         vision=True,
+        reasoning=True,
         price=Price(input=3, output=15, cached=0.3, written=3.75),
     )
 

@@ -7,6 +7,7 @@ import pytest
 from opendev.core.errors import OpenDevError
 from opendev.worktrees import snapshot as room
 from opendev.worktrees.keeper import Keeper
+from support.fixed_clock import FixedClock
 from support.repos import commit_files, fingerprint, git, locks, make_repo, tree_files, write
 
 
@@ -110,3 +111,16 @@ async def test_a_heap_of_untracked_data_is_refused(
     write(repo, {"data.bin": b"x" * 2000})
     with pytest.raises(OpenDevError, match="gitignore"):
         await keeper.snapshot()
+
+
+async def test_only_the_newest_snapshots_are_held_by_a_ref(
+    keeper: Keeper, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "KEPT", 2)
+    made: list[str] = []
+    for number in range(4):
+        keeper.clock = FixedClock(1_700_000_000.0 + number)
+        write(repo, {"a.py": f"A = {number + 10}\n"})
+        made.append(await keeper.snapshot())
+    held = git(repo, "for-each-ref", "--format=%(objectname)", "refs/opendev/snapshot").split()
+    assert sorted(held) == sorted(made[-2:])
