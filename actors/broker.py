@@ -8,9 +8,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ..agents.specs import effective
+from ..agents.specs import effective, effective_budget
 from ..agents.transcript import TranscriptLine
 from ..core.agent import AgentReport, AgentSpec, AgentStatus, AgentTask, Budget, SpawnRequest
+from ..core.approval import Mode
 from ..core.chat import Message, Role, SystemMessage
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.events import Event
@@ -32,10 +33,12 @@ TIERS = ("haiku", "sonnet", "opus")
 
 @dataclass(frozen=True, slots=True)
 class BrokerPorts:
-    """What the broker needs of the hub: run a task (with the word whether others run beside it), look a living agent up."""
+    """What the broker needs of the hub: run a task (with the word whether others run beside it), look a living agent up, and
+    the seconds it has worked."""
 
     run: Callable[[AgentTask, bool], Awaitable[AgentReport]]
     task_of: Callable[[str], AgentTask | None]
+    elapsed: Callable[[str], float]
     emit: Callable[[Event], None]
 
 
@@ -48,7 +51,7 @@ class Broker:
         self._fanout = Fanout(caps)
         self._inbox = Inbox(ports.run_dir / "reports.jsonl")
         self._background: dict[str, asyncio.Task[AgentReport]] = {}
-        self._parents: dict[str, str] = {}
+        self._parents = self._inbox.parents()  # also of an earlier process of this run
         self._isolation = Isolation(ports.desk, hub.emit)
         self._asking: dict[str, int] = {}
 
@@ -58,7 +61,13 @@ class Broker:
         if parent is None:
             raise OpenDevError(ErrorKind.DENIED, f"Agent {parent_id} has ended and cannot start others.")
         earlier = await self._earlier(parent_id, request.resume) if request.resume else None
-        spec = self._spec(parent, request.agent or (earlier.agent if earlier else ""))
+        spec = self._spec(parent, earlier.agent if earlier else request.agent)  # a resumed one stays what it was
+        if _mode(parent, request) is Mode.PLAN and spec.writes:
+            raise OpenDevError(
+                ErrorKind.DENIED,
+                f"Plan mode is on, and {spec.name} changes things.",
+                "Spawn a Planner or an agent that only reads; present the plan first.",
+            )
         child_id = request.resume or new_id()
         place = self._isolation.place(self._ports.specs[spec.name], spec)
         depth = self._admit(parent, child_id)
@@ -66,11 +75,12 @@ class Broker:
         try:
             history = await asyncio.to_thread(history_of, earlier.transcript) if earlier else ()
             task = self._task(parent, spec, request, child_id, depth, history)
+            self._parents.pop(child_id, None)  # the newest stand last
             work = asyncio.get_running_loop().create_task(self._run(task, place))
         except BaseException:
-            self._close(parent_id, child_id)
+            self._close(parent_id, child_id, None)
             raise
-        work.add_done_callback(lambda _: self._close(parent_id, child_id))
+        work.add_done_callback(lambda done: self._close(parent_id, child_id, done))
         self._parents[child_id] = parent_id
         if request.background:
             self._background[child_id] = work
@@ -146,16 +156,18 @@ class Broker:
         return effective(parent.spec, spec)
 
     def _admit(self, parent: AgentTask, child_id: str) -> int:
+        now = self._ports.clock.monotonic()
         may = parent.spec.tools is None or "spawn_subagent" in parent.spec.tools
-        self._fanout, (decision,) = fanout.step(self._fanout, Wish(parent.id, parent.depth, child_id, may))
+        self._fanout, (decision,) = fanout.step(self._fanout, Wish(parent.id, parent.depth, child_id, may, now))
         match decision:
             case Grant(_, depth):
                 return depth
             case Refusal(_, cap, why):
                 raise OpenDevError(ErrorKind.DENIED, f"The sub-agent was not started ({cap}).", why)
 
-    def _close(self, parent_id: str, child_id: str) -> None:
-        self._fanout, _ = fanout.step(self._fanout, Ended(child_id))
+    def _close(self, parent_id: str, child_id: str, done: asyncio.Task[AgentReport] | None) -> None:
+        ended = Ended(child_id, _progress(done), self._ports.clock.monotonic())
+        self._fanout, _ = fanout.step(self._fanout, ended)
         self._asking[parent_id] = self._asking.get(parent_id, 1) - 1
         if not self._asking[parent_id]:
             del self._asking[parent_id]
@@ -169,9 +181,6 @@ class Broker:
         depth: int,
         history: tuple[Message, ...],
     ) -> AgentTask:
-        budget = parent.budget.model_copy(
-            update={"max_iterations": None, "timeout_s": parent.budget.timeout_s or CHILD_TIMEOUT_S}
-        )
         return AgentTask(
             id=id,
             run_id=parent.run_id,
@@ -181,14 +190,28 @@ class Broker:
             parent=parent.id,
             depth=depth,
             scope=parent.scope,
-            mode=request.mode or parent.mode,
+            mode=_mode(parent, request),
             approve=parent.approve,
             models=self._models(parent, spec, request.model),
-            budget=Budget.model_validate(budget),
+            budget=self._budget(parent),
             scopes=parent.scopes,
             history=history,
             env=parent.env,
         )
+
+    def _budget(self, parent: AgentTask) -> Budget:
+        """What its parent has left. Money and tokens are kept by the ledger: the child is charged to its parent's scopes.
+
+        Raises ``OpenDevError`` (budget) when there is no time left.
+        """
+        limit = parent.budget.timeout_s
+        left = CHILD_TIMEOUT_S if limit is None else limit - self._hub.elapsed(parent.id)
+        if left <= 0:
+            raise OpenDevError(
+                ErrorKind.BUDGET, "The sub-agent was not started.", "The time of this task is used up."
+            )
+        own = parent.budget.model_copy(update={"max_iterations": None})
+        return effective_budget(own, Budget(timeout_s=left))
 
     def _models(self, parent: AgentTask, spec: AgentSpec, wanted: str) -> dict[Role, str]:
         name = wanted or spec.model
@@ -202,8 +225,23 @@ class Broker:
             report = await self._isolation.run(task, place, lambda placed: self._hub.run(placed, parallel))
         except OpenDevError as error:
             report = AgentReport(id=task.id, agent=task.spec.name, status=AgentStatus.INFRA, error=error.info)
-        await asyncio.to_thread(self._inbox.file, report)
+        await asyncio.to_thread(self._inbox.file, report, task.parent)
         return report
+
+
+def _progress(done: asyncio.Task[AgentReport] | None) -> bool | None:
+    """Whether a sub-agent got anywhere: it ended well, or a tool of its ran. None: nothing follows from its end."""
+    if done is None or done.cancelled() or done.exception() is not None:
+        return None
+    report = done.result()
+    if report.status is AgentStatus.CANCELLED:
+        return None
+    return report.status is AgentStatus.DONE or report.tool_calls > 0
+
+
+def _mode(parent: AgentTask, request: SpawnRequest) -> Mode:
+    """Plan mode goes on in children, until the plan of the agent that talks to the user is approved (C-08)."""
+    return parent.mode if parent.depth else request.mode or parent.mode
 
 
 def history_of(transcript: str) -> tuple[Message, ...]:

@@ -64,7 +64,7 @@ class Hub:
         self._postroom = Postroom(
             path=folder / "mail.jsonl", session=run, clock=clock, take=self._take, reply=self._reply
         )
-        self._broker = Broker(settings, ports, BrokerPorts(self._run, self._task_of, self.emit))
+        self._broker = Broker(settings, ports, BrokerPorts(self._run, self._task_of, self._elapsed, self.emit))
         self._janitor = Janitor()
         self._sides = Sides(
             settings,
@@ -322,6 +322,10 @@ class Hub:
     def _task_of(self, agent_id: str) -> AgentTask | None:
         live = self._live.get(agent_id)
         return live.task if live else None
+
+    def _elapsed(self, agent_id: str) -> float:
+        live = self._live.get(agent_id)
+        return self._ports.clock.monotonic() - live.since if live else 0.0
 
     async def _take(self, envelope: Envelope) -> None:
         agent, body = agent_of(envelope.sender), envelope.body

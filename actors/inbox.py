@@ -19,6 +19,7 @@ class Filed(Persisted):
     spec: str = ""
     report: AgentReport | None = None
     collected: bool = False
+    parent: str = ""
 
 
 class Inbox:
@@ -33,9 +34,13 @@ class Inbox:
             except ValidationError:
                 continue  # of a newer version
 
-    def file(self, report: AgentReport) -> None:
+    def file(self, report: AgentReport, parent: str = "") -> None:
         """An agent ended."""
-        self._store(Filed(agent_id=report.id, spec=report.agent, report=report))
+        self._store(Filed(agent_id=report.id, spec=report.agent, report=report, parent=parent))
+
+    def parents(self) -> dict[str, str]:
+        """The parent of each agent on file, oldest report first."""
+        return {id: filed.parent for id, filed in self._filed.items() if filed.parent}
 
     def find(self, agent_id: str) -> AgentReport | None:
         """The latest report of an agent, collected or not."""

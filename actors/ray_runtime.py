@@ -204,7 +204,7 @@ class RayRuntime:
     async def _join(self) -> None:
         """Its workers have the cluster's environment and folder, so what ours need is told; they stay on this node (T-15)."""
         os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_ENABLE_UV_RUN_RUNTIME_ENV="0")
-        os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "5")  # of 20 tries: a wrong token stays wrong
+        os.environ.setdefault("RAY_gcs_server_port_wait_time_s", "5")  # not 20: a wrong token stays wrong
         if await cluster.knock(self._address):
             os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
         paths = (os.environ.get("PYTHONPATH", ""), cluster.package_folder())

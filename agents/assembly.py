@@ -128,6 +128,7 @@ class Assembly:
     async def _begin(self, ctx: IterationContext) -> None:
         """History of an earlier run, then the task. A resumed agent's history is in its transcript already (SUB-09)."""
         task = ctx.task
+        await ctx.transcript.begin(task)
         if task.history and await asyncio.to_thread(ctx.transcript.path.exists):
             ctx.messages = ValidatedMessageList(task.history)
             ctx.messages.on_append = ctx.transcript.note

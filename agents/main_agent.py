@@ -1,6 +1,7 @@
 """The one concrete agent: main agent, built-in and custom sub-agents differ only by data (AGT-05, AGT-06)."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -146,4 +147,6 @@ async def _close(ctx: IterationContext, end: End) -> End:
     ctx.memory.note(ctx.messages.snapshot())
     await ctx.memory.close(wait=end.status is AgentStatus.DONE)
     ctx.usage, ctx.model_calls = ctx.usage + ctx.memory.usage, ctx.model_calls + ctx.memory.calls
+    with contextlib.suppress(OpenDevError):  # the conversation itself is on disk; its record is a help
+        await ctx.transcript.ended(end.status, ctx.usage, ctx.model_calls)
     return end

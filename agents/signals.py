@@ -61,6 +61,8 @@ def note_result(ctx: IterationContext, result: ToolResult) -> None:
     """
     ctx.children.note(result)
     data = result.data
+    if data and "call_id" in data:
+        ctx.transcript.link(str(data["call_id"]), str(data.get("agent_id")))
     if data and data.get("plan_approved") is True:
         ctx.plan = data
         ctx.nudges["plan_approved"] = 0

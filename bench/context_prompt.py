@@ -9,6 +9,7 @@ reaches the model is measured. Tokens are estimated at four characters each. Pri
 """
 
 import asyncio
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -32,9 +33,8 @@ def saving(calls: int) -> float:
 
 async def first_request(folder: Path, agent: str, model: str) -> ModelRequest:
     """The first request of an agent of this type."""
-    folder.mkdir()
     bench = Bench(folder, says("Done."))
-    (bench.root / ".git").mkdir()
+    subprocess.run(["git", "init", "-q", bench.root], check=True)  # noqa: ASYNC221 - nothing else runs here
     bench.settings = bench.settings.model_copy(update={"models": {Role.ACTION: model}})
     await bench.run(agent)
     return bench.model.requests[0]
@@ -51,7 +51,8 @@ async def measure(folder: Path) -> list[str]:
         (name, "openai/m") for name, spec in builtin_specs().items() if name != "Main" and spec.calls_model
     ]
     for number, (agent, model) in enumerate(cases):
-        request = await first_request(folder / str(number), agent, model)
+        (place := folder / str(number)).mkdir()
+        request = await first_request(place, agent, model)
         system = request.messages[0]
         assert isinstance(system, SystemMessage)
         stable, dynamic = len(system.stable.encode()), len(system.dynamic.encode())

@@ -17,13 +17,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from opendev.agents.doomloop import DoomLoop, Level
 from opendev.agents.transcript import TranscriptLine
 from opendev.core.chat import AssistantMessage, Message, ToolCall, ToolMessage
 from opendev.tools.catalog import BUILTIN, RECIPE
 from opendev.tools.registry import ToolRegistry
+from pydantic import ValidationError
 
 Turn = tuple[list[ToolCall], list[ToolMessage]]
 
@@ -110,7 +109,9 @@ def is_loop(turns: Sequence[Turn]) -> bool:
 def test_after_edit(rng: random.Random) -> Iterator[Turn]:
     """Edit, test, edit, test: the command is the same, the files are not."""
     for number in range(rng.randint(3, 15)):
-        yield turn(call("edit_file", file_path="a.py", old_content=f"v{number}", new_content=f"v{number + 1}"))
+        yield turn(
+            call("edit_file", file_path="a.py", old_content=f"v{number}", new_content=f"v{number + 1}")
+        )
         yield turn(call("run_command", command="pytest -q"), text="1 failed in 0.3s")
 
 
@@ -170,7 +171,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     found: dict[str, Any] = {"loops": {name: until(turns) for name, turns in LOOPS.items()}}
-    rng = random.Random(options.seed)
+    rng = random.Random(options.seed)  # noqa: S311 - repeatable, nothing secret
     honest: Counter[str] = Counter()
     for number in range(options.generated):
         count, answers = alarms(KINDS[number % len(KINDS)](rng))

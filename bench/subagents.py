@@ -16,8 +16,7 @@ from pathlib import Path
 from opendev.context.pressure import estimate, message_tokens
 from opendev.core.chat import ToolMessage
 from opendev.tools.subagent_result import CAP, render
-from support.tool_context import make_context
-from traces import plan, record, split
+from traces import make_context, plan, record, split
 
 AGENT = "Code-Explorer"
 READS = frozenset({"read_file", "search", "list_files", "find_symbol"})

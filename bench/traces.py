@@ -25,11 +25,13 @@ from opendev.core.tool import Limits
 from opendev.store.atomic import JsonlLog
 from opendev.tools.shell.process import ProcessShell
 
+__all__ = ["make_context", "messages_of", "mix_of", "plan", "record", "split"]
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 from support.agents import Bench  # noqa: E402 - the tests' helpers, found by the line above
 from support.scripted_model import call, calls, done  # noqa: E402
+from support.tool_context import make_context  # noqa: E402
 
 MIX = {"read_file": 10, "search": 5, "list_files": 2, "run_command": 9, "edit_file": 4}  # of 30 turns
 _COMMANDS = (
@@ -39,15 +41,15 @@ _COMMANDS = (
     "grep -rn 'def ' {folder} --include='*.py'",
     "cat {file}",
     "wc -l {folder}/*.py",
-    "python3 -m compileall -f {folder}",
+    "wc -c {folder}/*.py",
     "git grep -n import -- {folder}",
 )
 _LONG = (
     "git log -p -n 30 --no-color -- {folder}",
     "git log --stat -n 200 --no-color",
     "grep -rn '' {folder} --include='*.py'",
-    "ls -laR .git/objects",
-    "python3 -m compileall -f .",
+    "ls -laR tests",
+    "grep -rn . docs tests/unit --include='*.py' --include='*.md'",
 )
 _SYMBOLS = ("OpenDevError", "ToolContext", "Frozen", "async def", "raise ", "asyncio", "Path", "Message")
 _FOLDERS = ("agents", "tools", "context", "actors", "llm", "core", "swarm", "worktrees", "cli", "policy")

@@ -145,6 +145,7 @@ class Tool(Generic[A]):
         default_factory=dict[str, str]
     )  # other spellings of argument names (C-22)
     poller: bool = False  # repetition is its nature (T-02)
+    reports: bool = False  # its result is a sub-agent's report: capped by itself and with the others of one answer
 
     @property
     def read_only(self) -> bool:

@@ -25,6 +25,7 @@ from ..policy.verdict import Verdict, deny
 from .offload import Offloader
 from .registry import ToolRegistry
 from .schema import card, dump_args, parse_args
+from .subagent_result import fit
 from .summarise import EMPTY, FAILED, summarise
 
 _EVENT_TEXT = 4_000  # characters of one argument in an event
@@ -77,6 +78,7 @@ class Dispatcher:
     last_failure: ErrorInfo | None = None
     denied: bool = False
     _slots: list[ToolMessage | None] = field(default_factory=list["ToolMessage | None"])
+    _reports: list[int] = field(default_factory=list[int])  # slots with reports of sub-agents
 
     async def run(self, calls: Sequence[ToolCall]) -> tuple[ToolMessage, ...]:
         """The results of ``calls``, one for each, in call order.
@@ -88,13 +90,18 @@ class Dispatcher:
         """
         self.last_failure, self.denied = None, False
         self._slots = [None] * len(calls)
+        self._reports = []
         for start, end, limit in self._batches(calls):
             await self._run_batch([self._job(i, calls[i]) for i in range(start, end)], limit)
         return self.finished
 
     @property
     def finished(self) -> tuple[ToolMessage, ...]:
-        """The results of the latest ``run`` that are in, in call order."""
+        """The results of the latest ``run`` that are in, in call order; reports of sub-agents share one cap."""
+        reports = {i: message for i in self._reports if (message := self._slots[i]) is not None}
+        texts = fit([message.content for message in reports.values()])
+        for (index, message), text in zip(reports.items(), texts, strict=True):
+            self._slots[index] = message.model_copy(update={"content": text})
         return tuple(message for message in self._slots if message is not None)
 
     def _batches(self, calls: Sequence[ToolCall]) -> list[tuple[int, int, int]]:
@@ -225,6 +232,8 @@ class Dispatcher:
         self._slots[job.index] = ToolMessage(
             call_id=job.call.id, name=job.call.name, content=text, is_error=not result.ok, summary=summary
         )
+        if job.tool is not None and job.tool.reports:
+            self._reports.append(job.index)
         self._account(result)
         self._emit_finished(job, result, summary, self.clock.monotonic() - started)
 
@@ -260,7 +269,7 @@ class Dispatcher:
     async def _present(self, job: _Job, result: ToolResult) -> str:
         """The text for the model: never empty, without secrets, short enough."""
         text = redact(result.text) if result.text.strip() else EMPTY
-        if job.tool is None:
+        if job.tool is None or job.tool.reports:
             return text
         offloader = Offloader(job.ctx.scratch, job.ctx.limits, frozenset(self.registry.names))
         try:

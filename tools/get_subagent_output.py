@@ -39,4 +39,5 @@ TOOL = Tool(
     effects=frozenset({Effect.READ}),
     aliases={"task_id": "agent_id", "id": "agent_id", "timeout": "wait_s", "wait": "wait_s"},
     poller=True,
+    reports=True,
 )

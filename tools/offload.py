@@ -41,7 +41,16 @@ class Offloader:
         )
 
     def write(self, name: str, call_id: str, text: str) -> str:
-        """Write ``text`` (mode 0600, at most 5 MB, head and tail kept) and return its preview."""
+        """Save ``text`` and return its preview."""
+        path = self.save(name, call_id, text)
+        lines = text.count("\n") + (not text.endswith("\n"))
+        return (
+            f"{text[: self.limits.preview_chars]}\n"
+            f"[Output offloaded: {lines:,} lines, {len(text):,} chars → {path}]\n{self._advice()}"
+        )
+
+    def save(self, name: str, call_id: str, text: str) -> Path:
+        """Write ``text`` (mode 0600, at most 5 MB, head and tail kept) to a new file."""
         self.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder = self.scratch / "results"
         folder.mkdir(exist_ok=True, mode=0o700)
@@ -55,11 +64,7 @@ class Offloader:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
         _prune(folder)
-        lines = text.count("\n") + (not text.endswith("\n"))
-        return (
-            f"{text[: self.limits.preview_chars]}\n"
-            f"[Output offloaded: {lines:,} lines, {len(text):,} chars → {path}]\n{self._advice()}"
-        )
+        return path
 
     def _advice(self) -> str:
         advice: list[str] = []

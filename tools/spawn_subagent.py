@@ -47,9 +47,10 @@ async def _run(args: Args, ctx: ToolContext) -> ToolResult:
             text=f"Started {args.agent} in the background, id {answer}. It has no result yet; "
             f'collect it by get_subagent_output(agent_id="{answer}").',
             summary=f"✓ Started {args.agent} {answer} in the background",
-            data={"agent_id": answer, "status": "running"},
+            data={"agent_id": answer, "status": "running", "call_id": ctx.call_id},
         )
-    return await asyncio.to_thread(render, answer, ctx)
+    result = await asyncio.to_thread(render, answer, ctx)
+    return result.model_copy(update={"data": {**(result.data or {}), "call_id": ctx.call_id}})
 
 
 TOOL = Tool(
@@ -65,4 +66,5 @@ TOOL = Tool(
         "type": "agent",
         "run_in_background": "background",
     },
+    reports=True,
 )

@@ -1,12 +1,21 @@
-"""A sub-agent's report as a tool result: its true status first, then its text as data, capped (SUB-03, ERR-06, SAF-07)."""
+"""A sub-agent's report as a tool result: its true status first, then its text as data, capped (SUB-03, ERR-06, SAF-07).
+
+Two caps: of one report, and of all reports that one answer of the calling model gets; what is left out stands in a file.
+"""
+
+from collections.abc import Sequence
 
 from ..core.agent import AgentReport, AgentStatus
 from ..core.errors import ErrorInfo, ErrorKind
 from ..core.tool import ToolContext, ToolResult
+from ..policy.redact import redact
 from .offload import Offloader
 
 _MARKS = {True: "✓", False: "\u00d7"}
 CAP = 50_000  # characters of a sub-agent's text that go back; head and tail
+SHARED_CAP = 100_000  # of all results with reports that one answer gets
+_MARK = 60  # characters at most of the line that tells what was left out
+LEAST = 2_000  # what each of them may have, however many they are; a longer text is kept in a file
 _KINDS = {
     AgentStatus.BUDGET: ErrorKind.BUDGET,
     AgentStatus.TIMEOUT: ErrorKind.TIMEOUT,
@@ -41,8 +50,11 @@ def render(report: AgentReport, ctx: ToolContext) -> ToolResult:
     ]
     if report.error is not None:
         lines.append(f"[{report.error.kind.value}] {report.error.sentence()}")
-    if status is AgentStatus.DONE and report.tool_calls == 0:
-        lines.append("[SHALLOW SUBAGENT WARNING] It called no tool: nothing it says was checked by it.")
+    if status is AgentStatus.DONE and report.tool_calls <= 1:
+        how = "one tool" if report.tool_calls else "no tool"
+        lines.append(
+            f"[SHALLOW SUBAGENT WARNING] It called {how}: hardly anything it says was checked by it."
+        )
     if report.files_changed:
         more = f" and {len(report.files_changed) - 50} more" if len(report.files_changed) > 50 else ""
         where = f" on its branch {report.branch}" if report.branch else ""
@@ -60,11 +72,27 @@ def render(report: AgentReport, ctx: ToolContext) -> ToolResult:
     return ToolResult(ok=False, text="\n".join(lines), summary=summary, data=data, error=error)
 
 
+def fit(texts: Sequence[str], room: int = SHARED_CAP) -> tuple[str, ...]:
+    """``texts`` within ``room`` characters in all: short ones stay whole, the long ones share what is left, head and tail each."""
+    limits = [0] * len(texts)
+    left = len(texts)
+    for index in sorted(range(len(texts)), key=lambda i: len(texts[i])):
+        limits[index] = max(LEAST, room // left)
+        room -= min(len(texts[index]), limits[index])
+        left -= 1
+    return tuple(_middle_out(text, limit) for text, limit in zip(texts, limits, strict=True))
+
+
 def _capped(report: AgentReport, ctx: ToolContext) -> str:
-    text = report.text
-    if len(text) <= CAP:
+    text = redact(report.text)
+    if len(text) <= LEAST:
         return text
-    half = CAP // 2
-    Offloader(ctx.scratch, ctx.limits, frozenset()).write(f"subagent-{report.id}", ctx.call_id, text)
-    path = ctx.scratch / "results"
-    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out; the whole text is in {path} …]\n{text[-half:]}"
+    path = Offloader(ctx.scratch, ctx.limits, frozenset()).save(f"subagent-{report.id}", ctx.call_id, text)
+    return f"[{len(text):,} characters; the whole text is in {path}]\n{_middle_out(text, CAP)}"
+
+
+def _middle_out(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    half = (limit - _MARK) // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"

@@ -22,6 +22,7 @@ _CLASSES = {
     ErrorKind.CANCELLED: "CancelledError",
 }
 _NOTE = re.compile(r"^\[.*\]$")
+_OMITTED = re.compile(r"^\[\.\.\. \d+ bytes omitted \.\.\.\]$", re.MULTILINE)
 
 
 def summarise(tool: str, result: ToolResult) -> str:
@@ -69,7 +70,8 @@ def _command(result: ToolResult) -> str:
     output = "\n".join(lines).strip()
     if len(output) <= VERBATIM_CHARS:
         return " ".join(output.split("\n")) or EMPTY
-    return f"✓ Command executed ({len(lines):,} lines of output)"
+    over = "over " if _OMITTED.search(output) else ""  # the middle of very long output is in its log only
+    return f"✓ Command executed ({over}{len(lines):,} lines of output)"
 
 
 # search and list_files count what they found themselves, in the forms of TOR-02.

@@ -51,17 +51,15 @@ def answers(seen: Seen) -> Reply:
         if "write_file" not in done:
             return call("write_file", {"file_path": path, "content": PLAN})
         return call("task_complete", {"status": "success", "summary": f"plan_file_path: {path}\nOne step."})
-    if "spawn_subagent" not in done:
-        return call("spawn_subagent", {"agent": "Planner", "prompt": "Plan a.txt."})
-    if "present_plan" not in done:
-        return call("present_plan", {"plan_file_path": reported_path(seen)})
-    if not seen.says("is approved by"):
-        return text(f"The plan is in {reported_path(seen)}; nobody decided.")
-    if "write_file" not in done:
-        return call("write_file", {"file_path": "a.txt", "content": "x"})
-    if "complete_todo" not in done:
-        return call("complete_todo", {"todo_id": "1"})
-    return text("Made a.txt.")
+    decided = seen.says("is approved by")
+    steps = (
+        ("spawn_subagent" in done, call("spawn_subagent", {"agent": "Planner", "prompt": "Plan a.txt."})),
+        ("present_plan" in done, call("present_plan", {"plan_file_path": reported_path(seen)})),
+        (decided, text(f"The plan is in {reported_path(seen)}; nobody decided.")),
+        ("write_file" in done, call("write_file", {"file_path": "a.txt", "content": "x"})),
+        ("complete_todo" in done, call("complete_todo", {"todo_id": "1"})),
+    )
+    return next((reply for over, reply in steps if not over), text("Made a.txt."))
 
 
 @pytest.mark.req("LOOP-23")
@@ -70,7 +68,9 @@ def test_in_plan_mode_nobody_decides_and_the_exit_code_says_so(sandbox: Sandbox,
     make_repo(sandbox.project / "repo")
     sandbox.project = sandbox.project / "repo"
     server = serve(answers)
-    done = sandbox.here("-p", "Make a.txt.", "--output", "json", "--approve", "auto", "--mode", "plan", "--runtime", "local")
+    done = sandbox.here(
+        "-p", "Make a.txt.", "--output", "json", "--approve", "auto", "--mode", "plan", "--runtime", "local"
+    )
     assert (done.code, done.report["status"]) == (7, "unanswered")
     assert not (sandbox.project / "a.txt").exists()
     plans = list((sandbox.home / "opendev" / "plans").glob("*.md"))
@@ -84,7 +84,9 @@ def test_at_level_auto_the_plan_is_approved_and_carried_out(sandbox: Sandbox, se
     make_repo(sandbox.project / "repo")
     sandbox.project = sandbox.project / "repo"
     serve(answers)
-    done = sandbox.here("-p", "/plan Make a.txt.", "--output", "json", "--approve", "auto", "--runtime", "local")
+    done = sandbox.here(
+        "-p", "/plan Make a.txt.", "--output", "json", "--approve", "auto", "--runtime", "local"
+    )
     assert (done.code, done.report["text"], done.report["files_changed"]) == (0, "Made a.txt.", ["a.txt"])
 
 
@@ -103,3 +105,14 @@ def test_thinking_is_switched_on_by_the_command_line(sandbox: Sandbox, serve: Se
         assert sum("tools" not in seen.body for seen in calls) == bare
         assert done.report["model_calls"] == len(calls) == bare + 1
     assert sandbox.here("-p", "Go.", "--thinking", "deep").code == 2
+
+
+@pytest.mark.req("C-08")
+def test_in_plan_mode_no_agent_that_writes_is_started(sandbox: Sandbox, serve: Serve) -> None:
+    make_repo(sandbox.project / "repo")
+    sandbox.project = sandbox.project / "repo"
+    server = serve(call("spawn_subagent", {"agent": "Coder", "prompt": "Write a.txt."}), text("Refused."))
+    sandbox.here("-p", "Go.", "--output", "json", "--approve", "auto", "--mode", "plan", "--runtime", "local")
+    assert len(server.seen) == 2
+    assert server.seen[1].says("Plan mode is on, and Coder changes things.")
+    assert not (sandbox.project / "a.txt").exists()

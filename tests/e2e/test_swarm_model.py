@@ -182,7 +182,7 @@ def test_budgets_of_task_and_run_stop_before_the_next_call(bench: Bench, serve: 
 def test_a_server_that_always_fails_is_infrastructure_after_few_calls(
     bench: Bench, serve: Serve, status: int, word: str
 ) -> None:
-    bench.sandbox.env["OPENDEV_RETRY__CAP_S"] = "0.2"  # how long a provider that is down is left alone
+    bench.sandbox.env["OPENDEV_RETRY__CAP_S"] = "0.05"  # how long a provider that is down is left alone
     server = serve(lambda _: failing(status, "slow down" if status == 429 else "no"))
     done = bench.run(
         *(task(name) for name in ("a", "b", "c")), task("child", put("c.txt", ""), depends_on=["a"])

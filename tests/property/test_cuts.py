@@ -2,6 +2,7 @@
 
 import asyncio
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -10,14 +11,29 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from opendev.agents.transcript import TranscriptLine
 from opendev.core.agent import AgentReport, AgentStatus
-from opendev.core.chat import Message, ModelFailed, ModelReply, ModelRequest, Role, SystemMessage, ThinkingLevel
+from opendev.core.chat import (
+    Message,
+    ModelFailed,
+    ModelReply,
+    ModelRequest,
+    Role,
+    SystemMessage,
+    ThinkingLevel,
+)
 from opendev.core.errors import ErrorKind
 from support.agents import Bench, ScriptedShell
 from support.dialects import refusals
 from support.scripted_model import call, calls, done, failed, says
 
 Cut = Literal["interrupt", "interrupt in a tool", "crash", "provider error", "compaction", "message"]
-CUTS: tuple[Cut, ...] = ("interrupt", "interrupt in a tool", "crash", "provider error", "compaction", "message")
+CUTS: tuple[Cut, ...] = (
+    "interrupt",
+    "interrupt in a tool",
+    "crash",
+    "provider error",
+    "compaction",
+    "message",
+)
 WIDE = "x " * 3_000
 
 
@@ -49,41 +65,51 @@ def history_of(bench: Bench, folder: str) -> tuple[Message, ...]:
     return tuple(m for m in found if not isinstance(m, SystemMessage))
 
 
-async def first_part(bench: Bench, cut: Cut, at: int) -> AgentReport | None:
-    """Run until the cut; None after a crash."""
-    steps = script()
+def acting(bench: Bench, cut: Cut, planned: ModelReply) -> Callable[[ModelRequest], ModelReply | ModelFailed]:
+    """What the model does at the cut."""
 
-    def act(request: ModelRequest) -> ModelReply | ModelFailed:
+    def act(_request: ModelRequest) -> ModelReply | ModelFailed:
         if cut == "interrupt":
             bench.token.set("Esc")
-        elif cut == "provider error":
-            return failed("502", ErrorKind.MODEL)
-        elif cut == "compaction":
-            return failed("too long", ErrorKind.CONTEXT)
         elif cut == "message":
             assert bench.agent is not None
             bench.agent.inject("and also B")
-        return steps[at]
+        failures = {
+            "provider error": failed("502", ErrorKind.MODEL),
+            "compaction": failed("too long", ErrorKind.CONTEXT),
+        }
+        return failures.get(cut, planned)
 
-    by_action = [*steps[:at], act, *steps[at if cut == "compaction" else at + 1 :]]
-    bench.model.add(*by_action)
+    return act
+
+
+async def first_part(bench: Bench, cut: Cut, at: int) -> None:
+    """Run until the cut."""
+    steps = script()
+    reached = asyncio.Event()
+    act = acting(bench, cut, steps[at])
+
+    def at_the_cut(request: ModelRequest) -> ModelReply | ModelFailed:
+        reached.set()
+        return act(request)
+
+    bench.model.add(*steps[:at], at_the_cut, *steps[at if cut == "compaction" else at + 1 :])
     if cut == "interrupt in a tool":
         bench.shell = ScriptedShell(hang=True)
+        reached = bench.shell.began
     running = asyncio.create_task(bench.run())
-    if cut == "interrupt in a tool":
-        waiting = asyncio.create_task(bench.shell.began.wait())
+    waiting = asyncio.create_task(reached.wait())
+    if cut in ("interrupt in a tool", "crash"):
         await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        bench.token.set("Esc")
-    elif cut == "crash":
-        while not running.done() and len(bench.model.requests) <= at:
-            await asyncio.sleep(0)
-        running.cancel()
-        await asyncio.wait({running})
+        if cut == "crash":
+            running.cancel()
+        else:
+            bench.token.set("Esc")
+    await asyncio.wait({running})
+    waiting.cancel()
+    if cut == "crash":
         with (bench.home / "transcripts/r1/a1.jsonl").open("a") as file:
             file.write('{"schema": 1, "at": "x", "message": {"role": "assis')
-        return None if running.cancelled() else running.result()
-    return await running
 
 
 async def play(folder: Path, cut: Cut, at: int) -> tuple[Bench, list[ModelRequest], AgentReport]:

@@ -24,34 +24,35 @@ def openai_faults(request: ModelRequest) -> Iterator[str]:
     """Chat completions: roles in order, content never blank, every call answered at once by exactly one tool message."""
     rows = to_messages(request.messages, anthropic=False)
     yield from _no_tags(rows)
-    waiting: list[str] = []
+    yield from _pairing(rows)
     seen: set[str] = set()
     for place, row in enumerate(rows):
-        role = row.get("role")
-        if role not in ("system", "user", "assistant", "tool"):
-            yield f"unknown role {role!r}"
-        if role == "system" and place:
-            yield "a system message that is not the first"
-        if role == "tool":
-            if row.get("tool_call_id") not in waiting:
-                yield f"a result without a call: {row.get('tool_call_id')}"
-            else:
-                waiting.remove(str(row["tool_call_id"]))
-        elif waiting:
-            yield f"calls without a result: {waiting}"
-            waiting = []
-        calls = cast("list[Json]", row.get("tool_calls") or [])
+        role, calls = row.get("role"), cast("list[Json]", row.get("tool_calls") or [])
+        if role not in ("system", "user", "assistant", "tool") or (role == "system" and place):
+            yield f"a message of role {role!r} at place {place}"
         if "tool_calls" in row and not calls:
             yield "an empty list of calls"
-        for call in calls:
-            yield from _call_faults(call, seen)
-            waiting.append(str(call["id"]))
         if not calls and not str(row.get("content") or "").strip():
             yield f"a blank {role} message"
-    if waiting:
-        yield f"calls without a result at the end: {waiting}"
+        for call in calls:
+            yield from _call_faults(call, seen)
     if not any(row["role"] == "user" for row in rows):
         yield "no user message"
+
+
+def _pairing(rows: list[Json]) -> Iterator[str]:
+    """Each call has its one result before anybody else speaks."""
+    waiting: list[str] = []
+    for row in [*rows, {"role": "end"}]:
+        if row["role"] == "tool":
+            if row.get("tool_call_id") in waiting:
+                waiting.remove(str(row["tool_call_id"]))
+            else:
+                yield f"a result without a call: {row.get('tool_call_id')}"
+            continue
+        if waiting:
+            yield f"calls without a result: {waiting}"
+        waiting = [str(call["id"]) for call in cast("list[Json]", row.get("tool_calls") or [])]
 
 
 def anthropic_faults(request: ModelRequest) -> Iterator[str]:
@@ -126,5 +127,9 @@ def _tool_faults(request: ModelRequest) -> Iterator[str]:
 def _no_tags(rows: list[Json]) -> Iterator[str]:
     """Message classes are ours alone (REM-02)."""
     for row in rows:
-        if "msg_class" in row or "_msg_class" in row or any(isinstance(v, MessageClass) for v in row.values()):
+        if (
+            "msg_class" in row
+            or "_msg_class" in row
+            or any(isinstance(v, MessageClass) for v in row.values())
+        ):
             yield "a message class on the wire"

@@ -1,7 +1,7 @@
 """Runtimes and hubs for tests: one Ray a test session, shared; each test ends only the actors it started."""
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -85,9 +85,17 @@ def task_of(run_id: str, root: Path, *steps: list[Any], **fields: Any) -> AgentT
 
 @asynccontextmanager
 async def hub_on(
-    runtime: Runtime, tmp: Path, *, desk: LeaseDesk | None = None, **settings: Any
+    runtime: Runtime,
+    tmp: Path,
+    *,
+    desk: LeaseDesk | None = None,
+    specs: Mapping[str, AgentSpec] = SPECS,
+    model: Mapping[str, Any] | None = None,
+    agent: Mapping[str, Any] | None = None,
+    **settings: Any,
 ) -> AsyncGenerator[Hub]:
-    """A started hub on ``runtime`` with the scripted worker and model; stopped at the end."""
+    """A started hub on ``runtime`` with the scripted worker and model; stopped at the end. ``model`` and ``agent`` are settings
+    of the real model service and the real worker's agents."""
     local = runtime.kind == "local"
     base: dict[str, Any] = {
         "run_id": new_id(),
@@ -99,9 +107,13 @@ async def hub_on(
     ports = HubPorts(
         clock=SystemClock(),
         run_dir=tmp / "run",
-        worker={"home": str(tmp), "run_id": settings.get("run_id", "test")},
-        model={},
-        specs=SPECS,
+        worker={
+            "home": str(tmp),
+            "run_id": settings.get("run_id", "test"),
+            **({"agent": dict(agent)} if agent else {}),
+        },
+        model=dict(model or {}),
+        specs=specs,
         desk=desk,
         make_ray=lambda _: runtime,
         local=runtime if local else LocalRuntime(),

@@ -196,7 +196,12 @@ def test_the_inbox_is_bounded_and_tells_the_sender() -> None:
 def test_the_abstract_agent_asks_for_exactly_four_things() -> None:
     with pytest.raises(TypeError, match="abstract"):
         BaseAgent(AgentSettings(), ToolRegistry(()), Mode.NORMAL)  # type: ignore[abstract]
-    assert list(inspect.signature(BaseAgent.__init__).parameters) == ["self", "config", "tool_registry", "mode"]
+    assert list(inspect.signature(BaseAgent.__init__).parameters) == [
+        "self",
+        "config",
+        "tool_registry",
+        "mode",
+    ]
     assert inspect.iscoroutinefunction(MainAgent.call_llm)
     assert not inspect.iscoroutinefunction(MainAgent.run_sync)
 
@@ -217,7 +222,9 @@ def test_a_sub_agents_spec_is_a_typed_dict() -> None:
 
 @pytest.mark.req("AGT-11")
 @pytest.mark.req("AGT-12")
-async def test_services_reach_tools_as_ports_and_a_sub_agent_gets_no_console_session_or_config(tmp_path: Path) -> None:
+async def test_services_reach_tools_as_ports_and_a_sub_agent_gets_no_console_session_or_config(
+    tmp_path: Path,
+) -> None:
     seen: list[ToolContext] = []
 
     async def look(_args: Frozen, ctx: ToolContext) -> ToolResult:
@@ -231,7 +238,16 @@ async def test_services_reach_tools_as_ports_and_a_sub_agent_gets_no_console_ses
     assert context.ask is bench.people
     assert context.spawner is bench.spawner
     given = {field.name for field in fields(ToolContext)}
-    assert not given & {"console", "session", "session_manager", "config", "settings", "model", "registry", "home"}
+    assert not given & {
+        "console",
+        "session",
+        "session_manager",
+        "config",
+        "settings",
+        "model",
+        "registry",
+        "home",
+    }
     for path in (Path(agents.__file__).parents[1] / "tools").rglob("*.py"):
         assert "from ..agents" not in path.read_text()
         assert "from ...agents" not in path.read_text()

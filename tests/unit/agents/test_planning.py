@@ -1,5 +1,6 @@
 """Plan mode: routing, the Planner's file, the decision, and what it changes for the run (LOOP-22, LOOP-23, SUB-12, SUB-13, C-08)."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -103,7 +104,9 @@ async def test_planning_is_decided_once_per_prompt_and_only_for_the_main_agent(t
 async def test_plan_mode_begins_with_the_planner_and_the_approval_ends_it(tmp_path: Path) -> None:
     bench, path = bench_with_plan(tmp_path)
     spawn = calls(call("spawn_subagent", "s", agent="Planner", prompt="Plan it."))
-    bench.model.add(write("early.txt"), spawn, present(path), write("a.txt"), TICK[0], write("b.txt"), TICK[1])
+    bench.model.add(
+        write("early.txt"), spawn, present(path), write("a.txt"), TICK[0], write("b.txt"), TICK[1]
+    )
     bench.model.add(done("Both made."))
     bench.people.decisions = ["session"]
     report = await bench.run(mode=Mode.PLAN, approve=ApprovalLevel.SEMI_AUTO)
@@ -129,7 +132,9 @@ async def test_a_plain_approval_still_reviews_each_edit_and_commands_are_never_r
     assert [request.tool for request in bench.people.asked] == ["present_plan", "write_file"]
     bench, path = bench_with_plan(tmp_path)
     publish = calls(call("run_command", "c", command="npm publish"))
-    bench.model.add(present(path), write("a.txt"), publish, TICK[0], TICK[1], write("c.txt"), done("no", "failure"))
+    bench.model.add(
+        present(path), write("a.txt"), publish, TICK[0], TICK[1], write("c.txt"), done("no", "failure")
+    )
     bench.people.decisions = ["session", "deny", "deny"]
     await bench.run(id="a2", approve=ApprovalLevel.SEMI_AUTO)
     # the edit passed, the command was asked, and after the last step edits are asked about again
@@ -142,7 +147,9 @@ async def test_wanted_changes_go_back_to_the_planner(tmp_path: Path) -> None:
         async def approve(self, request: ApprovalRequest) -> ApprovalAnswer:
             self.asked.append(request)
             decision = "deny" if len(self.asked) == 1 else "session"
-            return ApprovalAnswer.model_validate({"decision": decision, "digest": request.digest, "note": "Keep a.txt."})
+            return ApprovalAnswer.model_validate(
+                {"decision": decision, "digest": request.digest, "note": "Keep a.txt."}
+            )
 
     bench, path = bench_with_plan(tmp_path)
     bench.people = Reviewer()
@@ -156,7 +163,9 @@ async def test_wanted_changes_go_back_to_the_planner(tmp_path: Path) -> None:
 
 @pytest.mark.req("C-08")
 @pytest.mark.parametrize("level", [ApprovalLevel.SEMI_AUTO, ApprovalLevel.AUTO])
-async def test_nobody_to_decide_ends_unanswered_and_nothing_is_written(tmp_path: Path, level: ApprovalLevel) -> None:
+async def test_nobody_to_decide_ends_unanswered_and_nothing_is_written(
+    tmp_path: Path, level: ApprovalLevel
+) -> None:
     bench, path = bench_with_plan(tmp_path)
     bench.model.add(present(path), write("a.txt"), says(f"The plan is in {path}."))
     report = await bench.run(mode=Mode.PLAN, approve=level)
@@ -188,7 +197,9 @@ async def test_the_planner_writes_its_plan_file_and_nothing_else(tmp_path: Path,
 
     def three_writes(request: ModelRequest) -> ModelReply:
         names = (str(plan_of(request)), "src.py", str(other))
-        return calls(*(call("write_file", f"w{n}", file_path=path, content=PLAN) for n, path in enumerate(names)))
+        return calls(
+            *(call("write_file", f"w{n}", file_path=path, content=PLAN) for n, path in enumerate(names))
+        )
 
     def end(request: ModelRequest) -> ModelReply:
         return done(f"plan_file_path: {plan_of(request)}")
@@ -197,14 +208,22 @@ async def test_the_planner_writes_its_plan_file_and_nothing_else(tmp_path: Path,
     report = await bench.run("Planner", mode=mode, approve=ApprovalLevel.SEMI_AUTO, depth=1)
     assert report.status is AgentStatus.DONE
     path = Path(report.text.removeprefix("plan_file_path: "))
-    assert path.read_text() == PLAN
+    assert await asyncio.to_thread(path.read_text) == PLAN
     assert path.parent == bench.home / "plans"
     assert not other.exists()
     assert list(bench.root.iterdir()) == []
     assert bench.people.asked == []
     system = bench.model.requests[0].messages[0]
     assert isinstance(system, SystemMessage)
-    parts = ("Goal", "Context", "Files to modify", "New files", "Implementation steps", "Verification criteria", "Risks")
+    parts = (
+        "Goal",
+        "Context",
+        "Files to modify",
+        "New files",
+        "Implementation steps",
+        "Verification criteria",
+        "Risks",
+    )
     assert all(f"## {part}" in system.stable for part in parts)
     assert "plan_file_path" in system.stable
     again = Bench(tmp_path, failed("stop"))

@@ -87,6 +87,7 @@ async def test_a_failure_may_be_accepted_in_so_many_words(tmp_path: Path) -> Non
     assert (await bench.run("Code-Explorer")).status is AgentStatus.DONE
 
 
+@pytest.mark.req("C-06")
 @pytest.mark.req("LOOP-20")
 async def test_a_success_ends_the_sequence_of_errors(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
@@ -137,6 +138,8 @@ async def test_a_reading_sub_agent_has_fifteen_iterations(tmp_path: Path) -> Non
     assert (await bench.run("Code-Explorer")).turns == 15
 
 
+@pytest.mark.req("C-05")
+@pytest.mark.req("APR-09")
 @pytest.mark.req("LOOP-09")
 @pytest.mark.req("LOOP-10")
 async def test_a_repetition_is_warned_of_then_asked_about(tmp_path: Path) -> None:  # C-05

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from opendev.agents import completion
@@ -14,6 +15,7 @@ from opendev.core.approval import ApprovalLevel
 from opendev.core.chat import MessageClass, ModelReply, ModelRequest, ToolMessage, UserMessage
 from opendev.core.errors import ErrorInfo, ErrorKind
 from opendev.core.events import Notice
+from opendev.core.ports import CommandResult
 from opendev.core.tool import ToolResult
 from support.agents import Bench, ScriptedShell
 from support.dialects import refusals
@@ -92,7 +94,9 @@ async def test_the_same_failure_twice_forces_another_approach(tmp_path: Path) ->
     reflection = str(second.messages[-1])
     assert "The same failure came 2 times from `run_command`" in reflection
     assert "take an approach that differs in kind" in reflection
-    bench = Bench(tmp_path, make[0], edit, calls(call("run_command", "o", command="make other")), done("no", "failure"))
+    bench = Bench(
+        tmp_path, make[0], edit, calls(call("run_command", "o", command="make other")), done("no", "failure")
+    )
     bench.shell = ScriptedShell(2, 3)
     await bench.run(id="a2")
     assert said(bench, "The same failure") == 0
@@ -111,9 +115,7 @@ async def test_a_verifier_that_says_the_same_twice_forces_another_approach(tmp_p
 @pytest.mark.req("LOOP-04")
 async def test_every_tenth_iteration_the_open_todos_are_told(tmp_path: Path) -> None:
     todo = calls(call("write_todos", todos=[{"title": "one"}, {"title": "two"}]))
-    steps = [
-        calls(call("write_file", f"w{n}", file_path=f"{n}.txt", content="x")) for n in range(19)
-    ]
+    steps = [calls(call("write_file", f"w{n}", file_path=f"{n}.txt", content="x")) for n in range(19)]
     bench = Bench(tmp_path, todo, *steps, done(), done(), done())
     await bench.run()
     assert said(bench, "Iteration 10. Todos that are open:") == 1
@@ -145,13 +147,17 @@ def later(bench: Bench, polls: int, report: AgentReport | ErrorInfo) -> None:
     bench.spawner = Spawner(reply="sub1")
 
 
-REPORT = AgentReport(id="sub1", agent="Code-Explorer", status=AgentStatus.DONE, text="It is in b.py.", tool_calls=3)
+REPORT = AgentReport(
+    id="sub1", agent="Code-Explorer", status=AgentStatus.DONE, text="It is in b.py.", tool_calls=3
+)
 
 
 @pytest.mark.req("LOOP-14")
 @pytest.mark.req("SUB-09")
 async def test_the_end_waits_for_a_background_sub_agent(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, calls(SPAWN), says("Done, I think."), says("It is in b.py, as the sub-agent says."))
+    bench = Bench(
+        tmp_path, calls(SPAWN), says("Done, I think."), says("It is in b.py, as the sub-agent says.")
+    )
     later(bench, 3, REPORT)
     report = await bench.run()
     assert (report.status, report.turns) == (AgentStatus.DONE, 3)
@@ -197,15 +203,22 @@ async def test_children_that_never_end_are_waited_for_ten_times(
 
 @pytest.mark.req("LOOP-19")
 async def test_waiting_for_a_child_ends_when_a_message_or_an_interrupt_comes(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, calls(SPAWN), says("Done."), says("B then."))
+    second, third = asyncio.Event(), asyncio.Event()
+
+    def told(event: asyncio.Event, text: str) -> Callable[[ModelRequest], ModelReply]:
+        def reply(_request: ModelRequest) -> ModelReply:
+            event.set()
+            return says(text)
+
+        return reply
+
+    bench = Bench(tmp_path, calls(SPAWN), told(second, "Done."), told(third, "B then."))
     bench.spawner = FakeSpawner(reply="sub1")
     running = asyncio.create_task(bench.run())
-    while len(bench.model.requests) < 2:
-        await asyncio.sleep(0.01)
+    await second.wait()
     assert bench.agent is not None
     assert bench.agent.inject("do B")
-    while len(bench.model.requests) < 3:
-        await asyncio.sleep(0.01)
+    await third.wait()
     assert bench.model.requests[2].messages[-1] == UserMessage(content="do B")
     bench.token.set("Esc")
     assert (await running).status is AgentStatus.CANCELLED
@@ -226,6 +239,7 @@ async def test_children_are_learnt_from_results_and_told_once() -> None:
     assert await children.wait(lambda: False, wait_s=0.2) == ()
 
 
+@pytest.mark.req("C-26")
 @pytest.mark.req("REM-08")
 @pytest.mark.req("LOOP-02")
 @pytest.mark.req("LOOP-03")
@@ -270,8 +284,13 @@ async def test_the_nine_steps_come_in_their_order(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.req("REM-09")
-async def test_the_loop_works_without_any_reminder_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("opendev.context.reminders._sections", lambda _path: {})
+async def test_the_loop_works_without_any_reminder_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing(_path: Path) -> dict[str, str]:
+        return {}
+
+    monkeypatch.setattr("opendev.context.reminders._sections", nothing)
     todo = calls(call("write_todos", todos=[{"title": "one"}]))
     bench = Bench(tmp_path, todo, says(""), says("done"), says("really done"))
     report = await bench.run()
@@ -299,7 +318,10 @@ async def test_a_user_overrides_texts_and_adds_a_class_by_a_template_alone(tmp_p
     everywhere = bench.home / "reminders"
     here = bench.home / "projects" / str(bench.root.resolve()).replace("/", "-") / "reminders"
     for folder, text in (
-        (everywhere, "--- file_not_found ---\nEVERYWHERE {tool}\n--- disk_full ---\npattern: no space left\nFree space: {message}\n"),
+        (
+            everywhere,
+            "--- file_not_found ---\nEVERYWHERE {tool}\n--- disk_full ---\npattern: no space left\nFree space: {message}\n",
+        ),
         (here, "--- file_not_found ---\nHERE: {tool}; {message}; {{not a value}}; {unknown}\n"),
     ):
         folder.mkdir(parents=True)
@@ -316,8 +338,8 @@ async def test_a_user_overrides_texts_and_adds_a_class_by_a_template_alone(tmp_p
 
 
 class FullDisk(ScriptedShell):
-    async def run(self, command: str, **options: object):  # type: ignore[no-untyped-def, override]
-        found = await super().run(command, **options)  # type: ignore[arg-type]
+    async def run(self, *args: Any, **options: Any) -> CommandResult:
+        found = await super().run(*args, **options)
         return found.model_copy(update={"exit_code": 1, "text": "dd: No space left on device"})
 
 
@@ -329,7 +351,12 @@ async def test_every_failure_of_a_tool_is_readable_and_paired(tmp_path: Path) ->
     edit = call("edit_file", "e", file_path="a.txt", old_content="x", new_content="y")
     bench.model.add(
         calls(call("read_file", "r0", file_path="a.txt")),
-        calls(call("read_file", "r", file_path="missing.txt"), edit, call("nonsense", "n"), call("run_command", "c", command="make")),
+        calls(
+            call("read_file", "r", file_path="missing.txt"),
+            edit,
+            call("nonsense", "n"),
+            call("run_command", "c", command="make"),
+        ),
         done("no", "failure"),
     )
     bench.shell = ScriptedShell(2)
@@ -346,7 +373,13 @@ async def test_every_failure_of_a_tool_is_readable_and_paired(tmp_path: Path) ->
 async def test_the_report_has_summary_error_and_latency_and_each_request_is_whole(tmp_path: Path) -> None:
     bench = Bench(tmp_path, LIST[0], done("All listed."))
     report = await bench.run()
-    assert (report.text, report.error, report.turns, report.tool_calls, report.model_calls) == ("All listed.", None, 2, 2, 2)
+    assert (report.text, report.error, report.turns, report.tool_calls, report.model_calls) == (
+        "All listed.",
+        None,
+        2,
+        2,
+        2,
+    )
     assert report.wall_s > 0
     raw = await asyncio.to_thread(Path(report.transcript).read_text)
     assert "All listed." in raw
@@ -363,7 +396,10 @@ async def test_messages_before_the_run_join_the_conversation(tmp_path: Path) -> 
     agent = bench.factory().agent_for(task)
     assert agent.inject("B too")
     await agent.run(task, bench.token)
-    assert [m.content for m in bench.model.requests[0].messages if isinstance(m, UserMessage)] == ["Do it.", "B too"]
+    assert [m.content for m in bench.model.requests[0].messages if isinstance(m, UserMessage)] == [
+        "Do it.",
+        "B too",
+    ]
 
 
 @pytest.mark.req("LOOP-08")

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from opendev.core.agent import AgentStatus
@@ -108,11 +109,12 @@ async def test_only_high_criticises_and_writes_again(tmp_path: Path) -> None:
 
 @pytest.mark.req("LOOP-06")
 async def test_off_makes_no_call_and_recipes_and_sub_agents_never_think(tmp_path: Path) -> None:
-    for level, fields in (
+    cases: tuple[tuple[ThinkingLevel, dict[str, Any]], ...] = (
         (ThinkingLevel.OFF, {}),
         (ThinkingLevel.HIGH, {"depth": 1}),
         (ThinkingLevel.HIGH, {"recipe": (Delete(path="a"),), "models": {Role.ACTION: "a/act"}}),
-    ):
+    )
+    for level, fields in cases:
         bench, model = bench_at(tmp_path, level, action=[says("Done.")])
         await bench.run("Coder", id=f"a{len(fields)}{level.value}", **fields)
         assert set(model.roles()) == {"action"}
@@ -122,7 +124,10 @@ async def test_off_makes_no_call_and_recipes_and_sub_agents_never_think(tmp_path
 async def test_a_failed_thinking_model_costs_the_thought_and_not_the_step(tmp_path: Path) -> None:
     listing = calls(call("list_files", path="."))
     bench, model = bench_at(
-        tmp_path, ThinkingLevel.HIGH, thinking=[failed("down", ErrorKind.MODEL)], action=[listing, says("Done.")]
+        tmp_path,
+        ThinkingLevel.HIGH,
+        thinking=[failed("down", ErrorKind.MODEL)],
+        action=[listing, says("Done.")],
     )
     report = await bench.run()
     assert report.status is AgentStatus.DONE
@@ -133,7 +138,9 @@ async def test_a_failed_thinking_model_costs_the_thought_and_not_the_step(tmp_pa
 
 
 async def test_a_failed_critique_keeps_the_first_draft(tmp_path: Path) -> None:
-    bench, model = bench_at(tmp_path, ThinkingLevel.HIGH, thinking=[says("Draft one.")], action=[says("Done.")])
+    bench, model = bench_at(
+        tmp_path, ThinkingLevel.HIGH, thinking=[says("Draft one.")], action=[says("Done.")]
+    )
     await bench.run()
     assert model.roles() == ["thinking", "critique", "action"]
     assert "Draft one." in trace_in(model.requests[-1])[0]
@@ -177,8 +184,12 @@ async def test_an_interrupt_while_thinking_ends_before_the_action(tmp_path: Path
         bench.token.set("Esc")
         return says("late")
 
-    steps: dict[str, list[Step]] = {"thinking": [says("draft")], "critique": [says("fine")], "action": [says("x")]}
-    model = bench.client = ByRole(**{**steps, role: [stop]})
+    steps: dict[str, list[Step]] = {
+        "thinking": [says("draft")],
+        "critique": [says("fine")],
+        "action": [says("x")],
+    }
+    model = bench.client = ByRole(**{**steps, role: list[Step]([stop])})
     report = await bench.run()
     assert report.status is AgentStatus.CANCELLED
     assert "action" not in model.roles()

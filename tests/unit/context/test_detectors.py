@@ -22,7 +22,11 @@ TOOLS = ("read_file", "run_command", "task_complete")
         (ErrorKind.TIMEOUT, "x", "timeout"),
         (ErrorKind.TOOL, "the command timed out", "timeout"),
         (ErrorKind.TOOL, "exit code 1", "tool_failed_generic"),
-        (ErrorKind.TOOL, "permission denied while trying to connect to the Docker daemon socket", "docker_failed"),
+        (
+            ErrorKind.TOOL,
+            "permission denied while trying to connect to the Docker daemon socket",
+            "docker_failed",
+        ),
         (ErrorKind.TOOL, "Error response from daemon: No such container: x", "docker_failed"),
     ],
 )
@@ -49,8 +53,14 @@ def test_a_call_written_as_text_is_noticed(text: str, expected: str) -> None:
 
 
 def test_two_failures_are_the_same_when_only_numbers_and_spacing_differ() -> None:
-    one = same_failure("run_command", "exit code 1 after 0.1 s\n  File '/tmp/x1/a.py', line 3\nAssertionError: 7 != 8")
-    two = same_failure("run_command", "exit code 1 after 2.5 s\nFile '/tmp/y/a.py', line 9\nAssertionError: 5 != 8")
+    one = same_failure(
+        "run_command", "exit code 1 after 0.1 s\n  File '/tmp/x1/a.py', line 3\nAssertionError: 7 != 8"
+    )
+    two = same_failure(
+        "run_command", "exit code 1 after 2.5 s\nFile '/tmp/y/a.py', line 9\nAssertionError: 5 != 8"
+    )
     assert one == two
     assert one != same_failure("run_command", "exit code 1 after 0.1 s\nKeyError: 'x'")
-    assert one != same_failure("read_file", "exit code 1 after 0.1 s\n  File '/tmp/x1/a.py', line 3\nAssertionError: 7 != 8")
+    assert one != same_failure(
+        "read_file", "exit code 1 after 0.1 s\n  File '/tmp/x1/a.py', line 3\nAssertionError: 7 != 8"
+    )

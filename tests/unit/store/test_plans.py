@@ -3,6 +3,7 @@
 import json
 import re
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -43,13 +44,18 @@ def test_the_newest_plan_of_a_session_is_found_when_it_was_written(tmp_path: Pat
 def test_names_run_out_into_numbers_and_the_index_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(secrets, "choice", lambda words: words[0])
+    def first(words: Sequence[str]) -> str:
+        return words[0]
+
+    monkeypatch.setattr(secrets, "choice", first)
     monkeypatch.setattr(plans, "KEPT", 3)
     shelf = PlanShelf(tmp_path, FixedClock())
     found = [shelf.reserve(agent=f"p{n}", session="s", project=tmp_path).stem for n in range(3)]
     assert found == ["amber-building-anchor", "amber-building-anchor-2", "amber-building-anchor-3"]
     for n in range(5):
-        (tmp_path / "plans" / f"{shelf.reserve(agent=f'q{n}', session='s', project=tmp_path).stem}.md").write_text("x")
+        (
+            tmp_path / "plans" / f"{shelf.reserve(agent=f'q{n}', session='s', project=tmp_path).stem}.md"
+        ).write_text("x")
     assert len(json.loads((tmp_path / "plans" / "plans-index.json").read_text())["entries"]) == 3
 
 

@@ -33,7 +33,9 @@ END PLAN
 """
 
 
-async def present(tmp_path: Path, text: str = PLAN, **overrides: Any) -> tuple[ToolResult, AgentMemo, FakeAsker]:
+async def present(
+    tmp_path: Path, text: str = PLAN, **overrides: Any
+) -> tuple[ToolResult, AgentMemo, FakeAsker]:
     plans = tmp_path / "plans"
     plans.mkdir(exist_ok=True)
     path = plans / "calm-making-river.md"
@@ -111,7 +113,10 @@ async def test_the_level_auto_speaks_for_the_user_but_not_in_plan_mode(tmp_path:
         ("BEGIN PLAN\nEND PLAN", "fewer than 100"),
         (PLAN.replace("END PLAN", ""), "not enclosed"),
         (PLAN.replace("## Risks", "## Dangers").replace("## Context", "Context"), "missing: Context, Risks"),
-        (PLAN.replace("1. ", "").replace("2. ", "").replace("3) ", "").replace("   - keep", "   keep"), "holds no step"),
+        (
+            PLAN.replace("1. ", "").replace("2. ", "").replace("3) ", "").replace("   - keep", "   keep"),
+            "holds no step",
+        ),
         (PLAN.replace("- pytest -q", "It works."), "no list of checks"),
         (PLAN.replace("END PLAN", "").replace("BEGIN PLAN", "END PLAN\nBEGIN PLAN"), "not enclosed"),
     ],
@@ -131,7 +136,9 @@ def test_steps_in_other_forms() -> None:
     assert steps_of(plan("### Step 1: One\ntext\n### Step 2: Two")) == ("One", "Two")
     assert steps_of(plan("### One\n- detail\n### Two")) == ("One", "Two")
     assert steps_of(plan("- [ ] One\n* Two")) == ("One", "Two")
-    assert steps_of(plan("\n".join(f"{n}. s{n}" for n in range(1, 200)))) == tuple(f"s{n}" for n in range(1, 101))
+    assert steps_of(plan("\n".join(f"{n}. s{n}" for n in range(1, 200)))) == tuple(
+        f"s{n}" for n in range(1, 101)
+    )
     assert steps_of("nothing") == ()
 
 
@@ -139,7 +146,10 @@ async def test_only_a_file_of_the_agents_own_places_is_read(tmp_path: Path) -> N
     root = tmp_path / "project"
     root.mkdir()
     ctx = make_context(root, plans=tmp_path / "plans")
-    for path, kind in ((tmp_path / "other.md", ErrorKind.SCOPE), (tmp_path / "plans/none.md", ErrorKind.NOT_FOUND)):
+    for path, kind in (
+        (tmp_path / "other.md", ErrorKind.SCOPE),
+        (tmp_path / "plans/none.md", ErrorKind.NOT_FOUND),
+    ):
         with pytest.raises(OpenDevError) as caught:
             await TOOL.run(parse_args(TOOL, {"path": str(path)}), ctx)
         assert caught.value.info.kind is kind

@@ -1,13 +1,17 @@
 """The registry: what is on offer, and what a model may call it (REG-01, REG-03, SUB-02, M05, M12)."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
-from opendev.core.errors import ErrorInfo, ErrorKind
+from opendev.core.errors import ErrorInfo, ErrorKind, OpenDevError
 from opendev.core.model import Frozen
+from opendev.core.prompts import TOOL_NAMES, PromptVariables
 from opendev.core.tool import Tool, ToolContext, ToolResult
+from opendev.tools import registry as registry_module
 from opendev.tools.catalog import BUILTIN, RECIPE
-from opendev.tools.registry import ToolRegistry
+from opendev.tools.registry import ToolRegistry, load_tool_description
 
 
 class _Args(Frozen):
@@ -103,3 +107,28 @@ def test_near_names() -> None:
     assert registry.near("edit_fil")[0] == "edit_file"
     assert set(registry.near("write")) >= {"write_file", "write_todos"}
     assert "search" in registry.near("ast_search")
+
+
+@pytest.mark.req("PRM-13", "PRM-07")
+def test_descriptions_are_templates_that_send_to_each_other() -> None:
+    folder = Path(registry_module.__file__).parents[1] / "templates" / "tools"
+    for tool in (*BUILTIN, *RECIPE):
+        text = load_tool_description(tool.name)
+        assert text.splitlines()[0] == (folder / f"{tool.name}.md").read_text().splitlines()[0]
+        assert not re.search(r"\$\{[A-Z_]+\.name\}", text), tool.name
+    # Tools exclude each other: where another one fits better, the description says which.
+    for name, other in (
+        ("write_file", "edit_file"),
+        ("search", "find_symbol"),
+        ("find_symbol", "search"),
+        ("complete_todo", "update_todo"),
+        ("rename_symbol", "find_symbol"),
+        ("spawn_subagent", "get_subagent_output"),
+    ):
+        assert other in load_tool_description(name), name
+    assert "Prefer the tools for reading, searching and editing" in load_tool_description("run_command")
+    assert "A: b" in load_tool_description("spawn_subagent", {"AGENTS": "A: b"})
+    renamed = PromptVariables(tools={**TOOL_NAMES, "EDIT_TOOL": "patch_file"})
+    assert "patch_file" in load_tool_description("write_file", prompts=renamed)
+    with pytest.raises(OpenDevError, match="no description"):
+        load_tool_description("no_such_tool")

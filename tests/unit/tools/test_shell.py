@@ -59,6 +59,7 @@ async def test_exit_code_and_both_streams_come_back(shell: ProcessShell, work: P
     assert (result.log, result.survivors, result.omitted_bytes) == ("", (), 0)
 
 
+@pytest.mark.req("LOOP-18")
 @pytest.mark.slow
 @pytest.mark.req("SHL-07")
 async def test_p01_a_time_limit_ends_the_whole_group(
@@ -312,6 +313,7 @@ async def test_the_child_sees_nothing_of_this_process(
     assert (seen["PAGER"], seen["GIT_TERMINAL_PROMPT"], seen["PYTHONUNBUFFERED"]) == ("cat", "0", "1")
 
 
+@pytest.mark.req("LOOP-18")
 async def test_own_session_is_announced(tmp_path: Path, work: Path) -> None:
     groups: list[int] = []
     shell = ProcessShell(log_dir=tmp_path / "logs", marker={}, on_group=groups.append)

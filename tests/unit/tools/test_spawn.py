@@ -1,17 +1,27 @@
 """spawn_subagent and get_subagent_output: the true status first, failures as failures, long text capped (SUB-03, SUB-09)."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from opendev.core.agent import AgentReport, AgentStatus, SpawnRequest
-from opendev.core.approval import Mode
+from opendev.core.approval import ApprovalLevel, Mode
+from opendev.core.chat import ToolCall
+from opendev.core.clock import SystemClock
 from opendev.core.errors import ErrorInfo, ErrorKind, OpenDevError
+from opendev.core.scope import Scope
 from opendev.core.tool import ToolResult
+from opendev.policy.gate import Gate
+from opendev.tools.dispatch import Dispatcher
 from opendev.tools.get_subagent_output import TOOL as OUTPUT
+from opendev.tools.registry import ToolRegistry
 from opendev.tools.schema import parse_args
 from opendev.tools.spawn_subagent import TOOL as SPAWN
-from support.tool_context import FakeSpawner, make_context
+from opendev.tools.subagent_result import LEAST, SHARED_CAP, fit
+from support.tool_context import EventLog, FakeAsker, FakeSpawner, make_context
 
 
 def report(status: AgentStatus = AgentStatus.DONE, **other: Any) -> AgentReport:
@@ -37,7 +47,15 @@ async def test_the_request_is_what_was_asked(tmp_path: Path) -> None:
     args = {"subagent_type": "Coder", "task": "do", "resume": "old", "model": "haiku", "background": "true"}
     await SPAWN.run(parse_args(SPAWN, args), make_context(tmp_path, spawner=spawner, call_id="c9"))
     assert spawner.requests == [
-        SpawnRequest(call_id="c9", agent="Coder", prompt="do", background=True, resume="old", model="haiku", mode=Mode.NORMAL)
+        SpawnRequest(
+            call_id="c9",
+            agent="Coder",
+            prompt="do",
+            background=True,
+            resume="old",
+            model="haiku",
+            mode=Mode.NORMAL,
+        )
     ]
 
 
@@ -51,7 +69,7 @@ async def test_a_finished_agent(tmp_path: Path) -> None:
     assert "on its branch opendev/x: a.py." in result.text
     assert lines[-1] == "found it"
     assert "SHALLOW" not in result.text
-    assert result.data == {"agent_id": "sub1", "status": "done"}
+    assert result.data == {"agent_id": "sub1", "status": "done", "call_id": "call1"}
 
 
 @pytest.mark.req("ACT-10")
@@ -113,3 +131,60 @@ async def test_a_long_report_is_capped_and_kept(tmp_path: Path) -> None:
     (kept,) = (tmp_path / "w-scratch/results").iterdir()
     assert kept.read_text() == text
     assert str(kept.parent) in result.text
+
+
+@pytest.mark.req("SUB-03", "SUB-06")
+async def test_all_reports_of_one_answer_share_a_cap_and_what_is_left_out_is_in_files(tmp_path: Path) -> None:
+    sizes = {"short": 300, "middle": 9_000, **{f"long{n}": 70_000 for n in range(4)}}
+
+    class Many(FakeSpawner):
+        async def spawn(self, request: SpawnRequest) -> AgentReport:
+            text = f"HEAD-{request.prompt} {'x' * sizes[request.prompt]} TAIL-{request.prompt}"
+            return report(text=text, id=request.prompt)
+
+    root = tmp_path / "w"
+    root.mkdir()
+    asker, sink = FakeAsker(), EventLog()
+    made = Dispatcher(
+        registry=ToolRegistry((SPAWN,)),
+        gate=Gate(
+            level=ApprovalLevel.AUTO,
+            mode=Mode.NORMAL,
+            root=root,
+            scope=Scope(),
+            extra_roots=(),
+            blocked_commands=(),
+        ),
+        make_context=lambda call_id: make_context(root, call_id=call_id, spawner=Many()),
+        asker=asker,
+        emit=sink,
+        clock=SystemClock(),
+        agent="Main",
+    )
+    results = await made.run(
+        [ToolCall(id=n, name="spawn_subagent", arguments={"agent": "A", "prompt": n}) for n in sizes]
+    )
+    assert [message.call_id for message in results] == list(sizes)
+    assert sum(len(message.content) for message in results) <= SHARED_CAP
+    for name, message in zip(sizes, results, strict=True):
+        assert f"HEAD-{name}" in message.content
+        assert message.content.endswith(f"TAIL-{name}")
+        assert ("characters left out" in message.content) == name.startswith("long")
+        if name != "short":
+            path = Path(message.content.split("the whole text is in ")[1].split("]")[0])
+            assert len(await asyncio.to_thread(path.read_text)) > sizes[name]
+    assert made.finished == results  # cutting twice cuts nothing more
+
+
+@given(st.lists(st.text(max_size=50).map(lambda text: text * 200), max_size=12), st.integers(0, 40_000))
+def test_shared_room_is_never_exceeded_beyond_the_least(texts: list[str], room: int) -> None:
+    cut = fit(texts, room)
+    assert len(cut) == len(texts)
+    assert sum(map(len, cut)) <= room + LEAST * len(texts)
+    assert fit(cut, room) == cut
+    for before, after in zip(texts, cut, strict=True):
+        assert after == before or (
+            len(before) > LEAST and after[:900] == before[:900] and after[-900:] == before[-900:]
+        )
+    if sum(map(len, texts)) <= room:
+        assert cut == tuple(texts)

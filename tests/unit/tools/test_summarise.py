@@ -55,6 +55,7 @@ async def test_reading_searching_and_listing(tmp_path: Path) -> None:
         ("a" * 100, "a" * 100),
         ("a" * 101, "✓ Command executed (1 lines of output)"),
         ("line\n" * 312, "✓ Command executed (312 lines of output)"),
+        ("a\n" * 99 + "[... 9 bytes omitted ...]\nz\n", "✓ Command executed (over 101 lines of output)"),
     ],
 )
 async def test_a_command(tmp_path: Path, output: str, summary: str) -> None:
