@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..context.compaction import Compaction, Window
 from ..context.composer import Composer
 from ..context.environment import environment_block, project_rules, user_rules
-from ..context.messages import ValidatedMessageList
+from ..context.messages import ValidatedMessageList, loaded
 from ..context.picker import ContextPicker
 from ..context.reminders import Reminders, load_own
 from ..context.sections import PromptContext, prompt_provider
@@ -130,11 +130,11 @@ class Assembly:
         task = ctx.task
         await ctx.transcript.begin(task)
         if task.history and await asyncio.to_thread(ctx.transcript.path.exists):
-            ctx.messages = ValidatedMessageList(task.history)
+            ctx.messages = ValidatedMessageList(loaded(task.history))
             ctx.messages.on_append = ctx.transcript.note
         else:
             ctx.transcript.note(ctx.system)
-            ctx.messages = ValidatedMessageList(task.history, on_append=ctx.transcript.note)
+            ctx.messages = ValidatedMessageList(loaded(task.history), on_append=ctx.transcript.note)
         text = f"{task.prompt}\n\n{recipes.fence(task.recipe)}" if task.recipe else prompt_of(task)
         await attach_references(ctx)
         ctx.messages.add_user(UserMessage(content=text))

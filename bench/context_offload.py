@@ -136,7 +136,7 @@ def overflow(ctx: ToolContext, window: int, seeds: int) -> None:
 
 def test_log(ctx: ToolContext) -> None:
     """N-07."""
-    rooms = ("policy", "core", "llm", "configs", "store", "swarm")
+    rooms = ("policy", "core", "llm", "configs", "store", "swarm", "context")
     log = output_of(*PYTEST, *(f"tests/unit/{room}" for room in rooms))
     short = summarise("run_command", command(log, ctx).result)
     print(f"\nN-07: a verbose test log of {len(log):,} characters ({len(log) // 4:,} tokens) has the summary")

@@ -193,9 +193,7 @@ def judge(case: Case, passes: tuple[Replacer, ...]) -> str:
         or after[len(after) - tail :] != before[case.end :]
     ):
         return "wrong"
-    region = [
-        folded_line(line) for n, line in enumerate(after[case.start : len(after) - tail]) if MARK not in line
-    ]
+    region = [folded_line(line) for line in after[case.start : len(after) - tail] if MARK not in line]
     wanted = before[case.start : case.end]
     if case.kind in OTHER:  # the place is right; the model's own content is written
         return "right"

@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 from support.agents import Bench  # noqa: E402 - the tests' helpers, found by the line above
-from support.scripted_model import call, calls, done  # noqa: E402
+from support.scripted_model import call, calls, says  # noqa: E402
 from support.tool_context import make_context  # noqa: E402
 
 MIX = {"read_file": 10, "search": 5, "list_files": 2, "run_command": 9, "edit_file": 4}  # of 30 turns
@@ -73,7 +73,7 @@ class Worker:
         if number < len(self._steps):
             step = self._steps[number]
             return calls(step, text=f"Step {number}: I look at {step.name} next.", tokens=0)
-        return done(self._report)
+        return says(self._report)
 
 
 def plan(turns: int, seed: int, *, heavy: bool = False) -> list[ToolCall]:

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ..core.chat import AssistantMessage, Message, SystemMessage, ToolCall, ToolMessage, UserMessage
+from ..core.chat import AssistantMessage, Message, MessageClass, SystemMessage, ToolCall, ToolMessage, UserMessage
 
 NO_OUTPUT = "(no output)"
+LOST_BEGINNING = "(The beginning of this conversation is lost.)"
 INTERRUPTED = "Error: this call was interrupted before it had a result. Call it again if it is still needed."
 
 
@@ -105,6 +106,14 @@ def repair(messages: Iterable[Message]) -> tuple[Message, ...]:
         elif isinstance(message, UserMessage) and message.content.strip():
             repaired.append(message)
     return tuple(repaired)
+
+
+def loaded(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """A conversation from disk, repaired, and begun by the user: providers refuse another first turn."""
+    found = repair(messages)
+    if not found or isinstance(found[0], UserMessage):
+        return found
+    return (UserMessage(content=LOST_BEGINNING, msg_class=MessageClass.INTERNAL), *found)
 
 
 def _group(message: AssistantMessage, results: list[ToolMessage], used: set[str]) -> list[Message]:

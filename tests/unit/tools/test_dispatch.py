@@ -108,6 +108,7 @@ async def test_results_come_in_call_order_and_a_failure_costs_nobody_else(tmp_pa
 
 
 @pytest.mark.req("LOOP-11")
+@pytest.mark.req("C-30")
 async def test_reads_run_together_writers_alone(tmp_path: Path) -> None:
     running: list[str] = []
     seen: dict[str, int] = {}

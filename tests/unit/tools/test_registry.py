@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from opendev.core.errors import ErrorInfo, ErrorKind, OpenDevError
 from opendev.core.model import Frozen
-from opendev.core.prompts import TOOL_NAMES, PromptVariables
+from opendev.core.prompts import TOOL_NAMES, PromptRenderer, PromptVariables
 from opendev.core.tool import Tool, ToolContext, ToolResult
 from opendev.tools import registry as registry_module
 from opendev.tools.catalog import BUILTIN, RECIPE
@@ -114,7 +114,8 @@ def test_descriptions_are_templates_that_send_to_each_other() -> None:
     folder = Path(registry_module.__file__).parents[1] / "templates" / "tools"
     for tool in (*BUILTIN, *RECIPE):
         text = load_tool_description(tool.name)
-        assert text.splitlines()[0] == (folder / f"{tool.name}.md").read_text().splitlines()[0]
+        written = (folder / f"{tool.name}.md").read_text().splitlines()[0]
+        assert text.splitlines()[0] == PromptRenderer().render(written)
         assert not re.search(r"\$\{[A-Z_]+\.name\}", text), tool.name
     # Tools exclude each other: where another one fits better, the description says which.
     for name, other in (
