@@ -12,16 +12,18 @@ from ..agents.specs import effective, effective_budget
 from ..agents.transcript import TranscriptLine
 from ..core.agent import AgentReport, AgentSpec, AgentStatus, AgentTask, Budget, SpawnRequest
 from ..core.approval import Mode
-from ..core.chat import Message, Role, SystemMessage
+from ..core.chat import Message, Role, SystemMessage, canonical
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.events import Event
 from ..core.ids import new_id
 from ..core.mail import Result
 from ..store.atomic import JsonlLog
+from .board import Board
 from .inbox import Inbox
 from .isolation import Isolation, Place
 from .sides import HubPorts, HubSettings
 from .state import fanout
+from .state.board import Taken
 from .state.fanout import Caps, Ended, Fanout, Grant, Refusal, Wish
 
 TURN_S = 0.03  # calls of one turn arrive within one mail window
@@ -40,6 +42,7 @@ class BrokerPorts:
     task_of: Callable[[str], AgentTask | None]
     elapsed: Callable[[str], float]
     emit: Callable[[Event], None]
+    board: Board
 
 
 class Broker:
@@ -61,7 +64,9 @@ class Broker:
         if parent is None:
             raise OpenDevError(ErrorKind.DENIED, f"Agent {parent_id} has ended and cannot start others.")
         earlier = await self._earlier(parent_id, request.resume) if request.resume else None
-        spec = self._spec(parent, earlier.agent if earlier else request.agent)  # a resumed one stays what it was
+        spec = self._spec(
+            parent, earlier.agent if earlier else request.agent
+        )  # a resumed one stays what it was
         if _mode(parent, request) is Mode.PLAN and spec.writes:
             raise OpenDevError(
                 ErrorKind.DENIED,
@@ -70,6 +75,13 @@ class Broker:
             )
         child_id = request.resume or new_id()
         place = self._isolation.place(self._ports.specs[spec.name], spec)
+        same = "" if earlier else canonical([parent_id, spec.name, request.prompt])
+        if holder := self._hub.board.holder(same):
+            raise OpenDevError(
+                ErrorKind.DENIED,
+                f"Your sub-agent {holder} works on exactly this task already.",
+                f'Get its result by get_subagent_output(agent_id="{holder}").',
+            )
         depth = self._admit(parent, child_id)
         self._asking[parent_id] = self._asking.get(parent_id, 0) + 1
         try:
@@ -84,6 +96,7 @@ class Broker:
         self._parents[child_id] = parent_id
         if request.background:
             self._background[child_id] = work
+            self._claim(same, child_id, task, work)
             return Result(running=child_id)
         try:
             return Result(report=await work)
@@ -158,12 +171,21 @@ class Broker:
     def _admit(self, parent: AgentTask, child_id: str) -> int:
         now = self._ports.clock.monotonic()
         may = parent.spec.tools is None or "spawn_subagent" in parent.spec.tools
-        self._fanout, (decision,) = fanout.step(self._fanout, Wish(parent.id, parent.depth, child_id, may, now))
+        self._fanout, (decision,) = fanout.step(
+            self._fanout, Wish(parent.id, parent.depth, child_id, may, now)
+        )
         match decision:
             case Grant(_, depth):
                 return depth
             case Refusal(_, cap, why):
                 raise OpenDevError(ErrorKind.DENIED, f"The sub-agent was not started ({cap}).", why)
+
+    def _claim(self, key: str, child_id: str, task: AgentTask, work: asyncio.Task[AgentReport]) -> None:
+        """While it works in the background nobody is started for the same task again, as happens after a compaction."""
+        board = self._hub.board
+        taken = board.claim(key, child_id, task.budget.timeout_s or CHILD_TIMEOUT_S) if key else None
+        if isinstance(taken, Taken):
+            work.add_done_callback(lambda _: board.release(key, child_id, taken.version))
 
     def _close(self, parent_id: str, child_id: str, done: asyncio.Task[AgentReport] | None) -> None:
         ended = Ended(child_id, _progress(done), self._ports.clock.monotonic())

@@ -35,6 +35,7 @@ from ..core.ticket import AgentCounts
 from ..tools.shell.reap import HAS_PROC, kill_marked
 from . import ray_session
 from .asks import AskDesk
+from .board import Board, BoardPorts
 from .broker import Broker, BrokerPorts
 from .eventlog import EventLog
 from .janitor_pipe import Janitor
@@ -64,7 +65,9 @@ class Hub:
         self._postroom = Postroom(
             path=folder / "mail.jsonl", session=run, clock=clock, take=self._take, reply=self._reply
         )
-        self._broker = Broker(settings, ports, BrokerPorts(self._run, self._task_of, self._elapsed, self.emit))
+        self.board = Board(BoardPorts(lambda: self.living, self.deliver, clock))
+        hub = BrokerPorts(self._run, self._task_of, self._elapsed, self.emit, self.board)
+        self._broker = Broker(settings, ports, hub)
         self._janitor = Janitor()
         self._sides = Sides(
             settings,

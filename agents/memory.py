@@ -32,6 +32,7 @@ from .specs import MAIN
 
 REFLECT_EVERY = 5  # agent messages (MEM-08)
 MAX_TOKENS = 1_500  # of one answer
+BUDGET_SHARE = 0.1  # of the task's own budget
 _SUMMARY_TOKENS = 400
 
 
@@ -154,7 +155,13 @@ class Memory:
         return bool(self._model) and not self._spent() and (running is None or running.done())
 
     def _spent(self) -> bool:
-        return self.usage.input + self.usage.output >= self._limit
+        """Whether the memory has had its tokens, or its share of what the task as a whole may use."""
+        budget, tokens = self._task.budget, self.usage.input + self.usage.output
+        return (
+            tokens >= self._limit
+            or (budget.max_tokens is not None and tokens >= BUDGET_SHARE * budget.max_tokens)
+            or (budget.max_cost_usd is not None and self.usage.cost_usd >= BUDGET_SHARE * budget.max_cost_usd)
+        )
 
     def _start(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         job = self._jobs[name] = asyncio.get_running_loop().create_task(_harmless(work))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures eight read-only agents side by side on Ray, through the real hub: wall against the ideal, CPU, memory, processes, cold and warm.
 
-    bench/fanout.py [--agents 8] [--turns 10] [--latency 0.3] [--rounds 3] [--runtime ray|local] [--json FILE]
+    .venv/bin/python bench/fanout.py [--agents 8] [--turns 10] [--latency 0.3] [--rounds 3] [--runtime ray|local] [--json FILE]
 
 Each agent is a Code-Explorer on a scripted model server (a process of its own, on loopback): `turns` answers, `turns - 1` of
 them one trivial tool call. The ideal is turns x latency. "Cold" is from nothing to the reports of all agents; "warm" is with

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures how fast `opendev` starts: --version, --help, and `-p` from process start to its first model request and per turn.
 
-    bench/startup.py [--rounds 7] [--json FILE]
+    .venv/bin/python bench/startup.py [--rounds 7] [--json FILE]
 
 Wall in ms (median, least) and CPU in ms, beside `python -c pass` of the same interpreter in the same run: absolute times belong to the
 machine, ratios carry over. The model is tests/support/model_server.py on loopback without latency, so a turn is OpenDev's own

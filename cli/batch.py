@@ -119,6 +119,7 @@ async def _run(  # noqa: PLR0913 - the composition of one run
                 emit=hub.emit,
                 clock=project.clock,
                 ledger=LedgerRef(hub.model),
+                board=hub.board,
                 counts=lambda: hub.counts,
             )
             run = SwarmRun(plan, ports, _settings(project, keeper, plan, base, options), past=past)

@@ -32,6 +32,8 @@ def artifact_index(messages: Iterable[Message]) -> str:
         elif isinstance(message, ToolMessage) and not message.is_error and message.call_id in wanted:
             path, operation = wanted.pop(message.call_id)
             operations = found.pop(path, [])
+            if operation == "created" and operations:
+                operation = "modified"  # it was there already: read or written before
             found[path] = operations if operation in operations else [*operations, operation]
     lines = [f"{path}: {', '.join(operations)}" for path, operations in found.items()]
     return "\n".join(lines[-MAX_ARTIFACTS:])

@@ -2,7 +2,15 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from ..core.chat import AssistantMessage, Message, MessageClass, SystemMessage, ToolCall, ToolMessage, UserMessage
+from ..core.chat import (
+    AssistantMessage,
+    Message,
+    MessageClass,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
 
 NO_OUTPUT = "(no output)"
 LOST_BEGINNING = "(The beginning of this conversation is lost.)"

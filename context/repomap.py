@@ -219,7 +219,7 @@ def source_files(root: Path) -> Iterator[str]:
                 or ignored.match_file((inside / name).as_posix())
             ):
                 continue
-            if path.is_symlink() or path.stat().st_size > _FILE_BYTES:
+            if path.is_symlink() or not path.is_file() or path.stat().st_size > _FILE_BYTES:
                 continue
             count += 1
             if count > MAX_FILES:

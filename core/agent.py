@@ -104,4 +104,6 @@ class SpawnRequest(Frozen):
     background: bool = False
     resume: str = ""  # an earlier agent id
     model: str = ""  # a model, or a tier: haiku, sonnet, opus (SUB-10)
-    mode: Mode | None = None  # None: the mode the asking agent was started in; an approved plan ends plan mode (C-08)
+    mode: Mode | None = (
+        None  # None: the mode the asking agent was started in; an approved plan ends plan mode (C-08)
+    )

@@ -112,7 +112,9 @@ class ToolContext:
     interrupt: InterruptToken
     memo: AgentMemo
     limits: Limits = Limits()
-    approve: ApprovalLevel = ApprovalLevel.SEMI_AUTO  # at AUTO, outside of plan mode, a plan needs no person (APR-09)
+    approve: ApprovalLevel = (
+        ApprovalLevel.SEMI_AUTO
+    )  # at AUTO, outside of plan mode, a plan needs no person (APR-09)
     plans: Path | None = None  # the folder of plan files
     plan: Path | None = None  # the one file in it that this agent may read and write
 
@@ -145,7 +147,9 @@ class Tool(Generic[A]):
         default_factory=dict[str, str]
     )  # other spellings of argument names (C-22)
     poller: bool = False  # repetition is its nature (T-02)
-    reports: bool = False  # its result is a sub-agent's report: capped by itself and with the others of one answer
+    reports: bool = (
+        False  # its result is a sub-agent's report: capped by itself and with the others of one answer
+    )
 
     @property
     def read_only(self) -> bool:

@@ -12,6 +12,8 @@ from .crew import AttemptOver, Batch, Crew
 from .journal import CheckDone, LandingBegan, LandingDone
 from .verify import Verification, new_failures
 
+_SHOWN = 20  # files named in a note
+
 
 class Lander:
     """Lands attempts first come, first served. ``head`` is the integration branch as this run last saw it."""
@@ -120,8 +122,27 @@ class Lander:
                 into=self._swarm.into,
             )
         )
+        await self._tell_others(ticket, book.files, merged_as)
         if not self._settings.keep:
             await self._drop_branch(book.branch)
+
+    async def _tell_others(self, ticket: Ticket, files: tuple[str, ...], merged_as: str) -> None:
+        """Agents at work on the same files learn of the change now, not by a conflict at the end."""
+        if self._ports.board is None or not files:
+            return
+        shown = ", ".join(files[:_SHOWN]) + (
+            f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
+        )
+        text = (
+            f"[Note from the board, for information] The ticket {ticket.id} ({ticket.goal[:200]}) has landed on "
+            f"{self._swarm.into} as {merged_as[:12]}. It changed {shown}. Your working copy does not hold this, and your own "
+            f"change will be put on top of it: keep it compatible. `git show {merged_as[:12]}` shows the change."
+        )
+        told = await self._ports.board.post(ticket.id, text, files)
+        if told:
+            self._books.note(
+                f"{ticket.id} landed while {len(told)} agents worked on its files; they were told."
+            )
 
     async def _drop_branch(self, branch: str) -> None:
         try:

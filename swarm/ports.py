@@ -44,6 +44,12 @@ class MergeTrain(Protocol):
     async def drop(self, path: Path) -> None: ...
 
 
+class NoteBoard(Protocol):
+    """Tells running agents what concerns their files (``actors.board.Board``)."""
+
+    async def post(self, author: str, text: str, paths: tuple[str, ...]) -> tuple[str, ...]: ...
+
+
 class Agents(Protocol):
     """Runs agents (``actors.hub.Hub``); ``run_agent`` never raises."""
 
@@ -88,6 +94,7 @@ class SwarmPorts:
     emit: EventSink
     clock: Clock
     ledger: Ledger | None = None
+    board: NoteBoard | None = None
     counts: Callable[[], AgentCounts] | None = None  # the hub's count of every agent, sub-agents included
 
 

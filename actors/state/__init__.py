@@ -1,1 +1,1 @@
-"""Pure state machines of the hub: event in, new state and commands out. Rooms: approvals, fanout, supervision."""
+"""Pure state machines of the hub: event in, new state and commands out. Rooms: approvals, board, fanout, supervision."""

@@ -257,3 +257,32 @@ def test_an_odd_caller_is_served_or_told(
     done = sandbox.shell(script)
     assert (done.code, "Traceback" in done.stderr, "defect" in done.stderr) == (code, False, False), done
     assert says in done.stdout + done.stderr
+
+
+@pytest.mark.req("RET-07", "RET-03", "PRM-09")
+@pytest.mark.usefixtures("litellm_loaded")
+@pytest.mark.parametrize("model", MODELS)
+def test_a_mentioned_file_is_in_the_first_request_and_the_stable_prompt_is_cacheable(
+    sandbox: Sandbox, serve: Serve, model: str
+) -> None:
+    broken_project(sandbox)
+    (sandbox.project / "AGENTS.md").write_text("RULE_OF_THE_PROJECT")
+    (sandbox.project.parent / "outside.txt").write_text("OUTSIDE")
+    sandbox.model = model
+    server = serve(text("It adds two."))
+    done = sandbox.here("-p", "Explain @calc.py, not @../outside.txt", "--output", "json")
+    assert done.report["status"] == "done"
+    (seen,) = server.seen
+    assert seen.says("return x + 2")
+    assert seen.says("Explain @calc.py, not @../outside.txt")
+    assert not seen.says("OUTSIDE")
+    assert "@../outside.txt is not attached" in done.stderr
+    if model.startswith("anthropic"):
+        stable, dynamic = seen.body["system"]
+        assert stable["cache_control"] == {"type": "ephemeral"}
+        assert "cache_control" not in dynamic
+        assert "tool_use blocks" in stable["text"]
+        assert "RULE_OF_THE_PROJECT" in dynamic["text"]
+    else:
+        assert "RULE_OF_THE_PROJECT" in seen.body["messages"][0]["content"]
+        assert "function calling" in seen.body["messages"][0]["content"]

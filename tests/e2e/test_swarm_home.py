@@ -120,7 +120,7 @@ post-merge post-rewrite fsmonitor-watchman pre-auto-gc
 """
 
 
-@pytest.mark.req("SWM-03", "SEC-01")
+@pytest.mark.req("SWM-03", "SAF-01")
 def test_nothing_of_a_hostile_repository_runs(bench: Bench) -> None:
     repo, canary = bench.repo, bench.place / "canary"
     evil = repo / ".git" / "evil.sh"

@@ -209,7 +209,12 @@ async def test_sub_agents_that_get_nowhere_are_not_started_without_end(
 ) -> None:
     """Every call of a sub-agent is refused by the provider: after five the broker refuses, in words (cc#72672)."""
     main: list[Turn] = [calls(spawn(f"look {n}")) for n in range(8)]
-    play = Play({FIRST: [*main, text("Failure accepted: I did it myself.")], "look": [failing(400) for _ in range(99)]})
+    play = Play(
+        {
+            FIRST: [*main, text("Failure accepted: I did it myself.")],
+            "look": [failing(400) for _ in range(99)],
+        }
+    )
     with ModelServer(play) as server:
         async with open_hub(runtime, tmp_path, server) as hub:
             report = await run_main(hub, tmp_path)
@@ -218,3 +223,26 @@ async def test_sub_agents_that_get_nowhere_are_not_started_without_end(
     results = [row["content"] for row in server.seen[-1].messages if row["role"] == "tool"]
     assert sum("SUBAGENT FAILED" in said for said in results) == 5
     assert sum("ended without having done anything" in said for said in results) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.req("MOD-10", "SUB-10")
+async def test_a_strong_model_delegates_to_a_small_one(tmp_path: Path, runtime: Runtime) -> None:
+    play = Play(
+        {
+            FIRST: [calls(spawn("look LEFT", model="haiku"), spawn("look RIGHT")), text("End.")],
+            "look LEFT": [text("Left.")],
+            "look RIGHT": [text("Right.")],
+        }
+    )
+    with ModelServer(play) as server:
+        async with open_hub(runtime, tmp_path, server, tiers={"haiku": "openai/gpt-4.1-nano"}) as hub:
+            report = await run_main(hub, tmp_path)
+    assert report.status is AgentStatus.DONE, report
+    used = {
+        marker: seen.body["model"]
+        for marker in ("look LEFT", "look RIGHT")
+        for seen in server.seen
+        if seen.says(marker) and not seen.says(FIRST)
+    }
+    assert used == {"look LEFT": "gpt-4.1-nano", "look RIGHT": "gpt-4o-mini"}

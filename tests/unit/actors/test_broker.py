@@ -353,3 +353,26 @@ async def test_asked_for_by_name_a_failing_ray_is_an_error(tmp_path: Path) -> No
     with pytest.raises(OpenDevError, match="no luck"):
         await hub.start()
     await hub.stop()
+
+
+async def test_a_child_has_the_time_its_parent_has_left(tmp_path: Path) -> None:
+    seen: dict[str, float | None] = {}
+    async with hub_on(LocalRuntime(), tmp_path) as hub:
+        for name, limit in (("tight", 50.0), ("free", None)):
+            spawn = ["spawn", wish("Leaf", ["sleep", 0.1])]
+            main = task_of("r", tmp_path, ["sleep", 0.3], spawn, budget={"timeout_s": limit})
+            run = asyncio.create_task(hub.run_agent(main))
+            await until(lambda: any(task.depth for task in hub.living))
+            seen[name] = next(task.budget.timeout_s for task in hub.living if task.depth)
+            await run
+    assert seen["tight"] is not None
+    assert 45.0 < seen["tight"] < 49.75
+    assert seen["free"] == 1800.0
+
+
+async def test_parents_and_children_are_known_in_a_later_process(tmp_path: Path) -> None:
+    async with hub_on(LocalRuntime(), tmp_path) as hub:
+        spawn = ["spawn", wish("Leaf", ["say", "found it"])]
+        await hub.run_agent(task_of("r", tmp_path, spawn, id="main-1"))
+        (report,) = hub.uncollected()
+    assert Inbox(tmp_path / "run" / "reports.jsonl").parents() == {report.id: "main-1"}

@@ -103,3 +103,32 @@ def test_children_stop_before_their_parents_and_orphans_are_stopped() -> None:
 def test_a_host_takes_only_its_own_agents_along() -> None:
     tree = Tree((Node("m", "", "h1"), Node("a", "m", "h2"), Node("b", "a", "h2")))
     assert supervision.step(tree, HostDown("h2", "killed"))[1] == (Bury("a", "killed"), Bury("b", "killed"))
+
+
+def test_the_breaker_opens_after_ends_in_a_row_without_progress_and_closes_with_the_first_that_has_some() -> (
+    None
+):
+    state = Fanout(Caps(barren=3, cool_s=60.0))
+
+    def one(progress: bool | None, at: float) -> None:
+        nonlocal state
+        state, (grant,) = fanout.step(state, Wish("m", 0, "a", at=at))
+        assert isinstance(grant, Grant), grant
+        state, _ = fanout.step(state, Ended("a", progress, at))
+
+    def refused(at: float) -> bool:
+        _, (decision,) = fanout.step(state, Wish("m", 0, "a", at=at))
+        return isinstance(decision, Refusal) and decision.cap == "progress"
+
+    for progress in (False, False, True, False, False, None):  # one that got somewhere starts the count again
+        one(progress, 0.0)
+    one(progress=False, at=10.0)
+    assert [refused(at) for at in (10.0, 69.9)] == [True, True]
+    tried, (probe,) = fanout.step(state, Wish("m", 0, "p", at=70.0))
+    assert isinstance(probe, Grant)
+    _, (second,) = fanout.step(tried, Wish("m", 0, "q", at=70.0))
+    assert isinstance(second, Refusal)  # one at a time
+    state, _ = fanout.step(tried, Ended("p", progress=False, at=80.0))
+    assert [refused(at) for at in (100.0, 139.0, 140.0)] == [True, True, False]
+    one(progress=True, at=140.0)
+    assert not refused(140.0)

@@ -101,7 +101,7 @@ def everything(request: ModelRequest) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.req("CMP-01", "CMP-02", "CMP-08", "CMP-13")
+@pytest.mark.req("CMP-01", "CMP-02", "CMP-08", "CMP-13", "C-39")
 async def test_200_turns_of_20_kb_stay_inside_the_window_and_lose_nothing(tmp_path: Path) -> None:
     rules = {turn: f"RULE-{turn}: never touch file {turn}" for turn in (3, 40, 77, 120, 121, 180)}
     model, bench, report = await session(tmp_path, 200, rules)

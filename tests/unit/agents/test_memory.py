@@ -10,7 +10,7 @@ import pytest
 from opendev.agents.memory import REFLECT_EVERY
 from opendev.agents.settings import AgentSettings, MemorySettings
 from opendev.context.playbook import Bullet, Playbook
-from opendev.core.agent import AgentStatus
+from opendev.core.agent import AgentStatus, Budget
 from opendev.core.chat import ModelFailed, ModelReply, ModelRequest, Role, SystemMessage, ThinkingLevel
 from opendev.core.ticket import Delete
 from opendev.store.layout import Layout
@@ -88,7 +88,7 @@ def store(made: Bench, *bullets: Bullet) -> None:
     path.write_text(Playbook(bullets=bullets, serial=len(bullets)).to_json())
 
 
-@pytest.mark.req("MEM-08", "MEM-09", "MEM-10")
+@pytest.mark.req("MEM-07", "MEM-08", "MEM-09", "MEM-10", "C-18", "C-21")
 async def test_five_agent_messages_teach_the_playbook_and_the_next_run_is_shown_the_lesson(
     tmp_path: Path,
 ) -> None:
@@ -182,6 +182,9 @@ async def test_memory_has_a_budget_of_its_own(tmp_path: Path) -> None:
     model = TwoModels(30, usual)
     await bench(tmp_path, model, max_tokens=300).run()
     assert len(model.learning) == 3  # 105 tokens each
+    model = TwoModels(30, usual)
+    await bench(tmp_path, model).run(id="a1b", budget=Budget(max_tokens=2_000))
+    assert len(model.learning) == 2  # a tenth of the task's budget
     model = TwoModels(6, usual)
     made = bench(tmp_path, model, max_tokens=0)
     store(made, Bullet(id="b1", text="Known already.", created=1.0))

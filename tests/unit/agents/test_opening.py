@@ -3,14 +3,21 @@
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from opendev.agents.references import read_mentions
+from opendev.context.picker import ContextPicker
 from opendev.context.repomap import build, load
-from opendev.core.chat import ModelFailed, ModelReply, ModelRequest, Role, SystemMessage, UserMessage
+from opendev.core.approval import ApprovalLevel, Mode
+from opendev.core.chat import Message, ModelFailed, ModelReply, ModelRequest, Role, SystemMessage, UserMessage
 from opendev.core.events import Notice
 from opendev.core.ticket import Write
+from opendev.policy.gate import Gate
+from opendev.policy.verdict import Verdict, deny
 from support.agents import Bench
 from support.scripted_model import call, calls, says
+from support.tool_context import make_context
 from support.waiting import until
 
 
@@ -197,3 +204,35 @@ def builders(root: Path) -> list[str]:
             if "context.repomap" in line and str(root) in line:
                 lines.append(line)
     return lines
+
+
+@pytest.mark.req("RET-03", "RET-06")
+async def test_every_request_is_the_pickers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    picked: list[tuple[Message, ...]] = []
+    request = ContextPicker.request
+
+    def spy(self: ContextPicker, *args: Any) -> tuple[Message, ...]:
+        picked.append(request(self, *args))
+        return picked[-1]
+
+    monkeypatch.setattr(ContextPicker, "request", spy)
+    bench = Bench(tmp_path, calls(call("list_files", path=".")), says("Done."))
+    await bench.run(prompt="Go.")
+    assert [asked.messages for asked in bench.model.requests] == picked
+    assert len(picked) == 2
+
+
+@pytest.mark.req("RET-07")
+async def test_what_a_rule_forbids_is_not_attached_either(tmp_path: Path) -> None:
+    class Closed(Gate):
+        def judge(self, tool: object, args: object) -> Verdict:
+            return deny("rules", "not this file")
+
+    ctx = make_context(tmp_path)
+    (tmp_path / "a.py").write_text("x = 1\n")
+    gate = Closed(level=ApprovalLevel.AUTO, mode=Mode.NORMAL, root=tmp_path, scope=ctx.scope)
+    found = await read_mentions("@a.py @./", ctx, gate, 9_000)
+    assert (found.blocks, found.notes) == (
+        (),
+        ("@a.py is not attached: not this file", "@./ is not attached: not this file"),
+    )

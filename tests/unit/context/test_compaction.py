@@ -22,7 +22,7 @@ from opendev.core.errors import ErrorInfo, ErrorKind
 from support.conversations import SYSTEM, Summariser, compaction, conversation, shown
 
 
-@pytest.mark.req("CMP-08")
+@pytest.mark.req("CMP-08", "C-01")
 def test_each_stage_fires_once_per_upward_crossing_and_a_jump_takes_the_strongest() -> None:  # C15
     ladder = StageLadder()
     sequence = [0.6, 0.72, 0.74, 0.69, 0.71, 0.96, 0.3, 0.71, 0.81, 0.86, 0.91, 0.995]
@@ -31,7 +31,7 @@ def test_each_stage_fires_once_per_upward_crossing_and_a_jump_takes_the_stronges
     assert StageLadder().step(0.6999) is Stage.NONE
 
 
-@pytest.mark.req("CMP-02")
+@pytest.mark.req("CMP-02", "T-03")
 def test_tokens_are_anchored_on_the_last_report_and_savings_count_at_once() -> None:  # T-03, C11
     meter = TokenMeter()
     assert meter.tokens(500) == 500
@@ -59,7 +59,7 @@ async def test_the_first_stage_only_warns(tmp_path: Path) -> None:
     assert await subject.check(messages, SYSTEM, ()) is None
 
 
-@pytest.mark.req("CMP-04")
+@pytest.mark.req("CMP-04", "CMP-06", "T-05")
 @pytest.mark.parametrize(("share", "stage", "full"), [(0.82, Stage.MASK, 6), (0.92, Stage.TIGHTEN, 3)])
 async def test_masking_keeps_the_newest_and_points_to_a_file_that_holds_the_text(
     tmp_path: Path, share: float, stage: Stage, full: int
@@ -94,7 +94,7 @@ async def test_pruning_keeps_a_recency_budget_and_the_newest_error(tmp_path: Pat
     assert subject.view(messages)[0] == messages[0]
 
 
-@pytest.mark.req("CMP-07")
+@pytest.mark.req("CMP-07", "CMP-11", "CMP-13")
 async def test_the_last_stage_summarises_the_middle(tmp_path: Path) -> None:  # C07, CMP-09..13
     messages = conversation(20)
     messages.insert(31, UserMessage(content="stop, first fix B"))
@@ -185,12 +185,16 @@ def test_the_artifact_index_is_bounded_and_counts_what_succeeded() -> None:
     messages = conversation(MAX_ARTIFACTS + 5, chars=1)
     edit = ToolCall(id="e", name="edit_file", arguments={"file_path": "src/f204.py"})
     bad = ToolCall(id="b", name="edit_file", arguments={"file_path": "src/bad.py"})
+    again = ToolCall(id="w", name="write_file", arguments={"file_path": "src/f203.py", "content": ""})
+    new = ToolCall(id="n", name="write_file", arguments={"file_path": "src/new.py", "content": ""})
+    messages.append(AssistantMessage(tool_calls=(again, new)))
+    messages += [ToolMessage(call_id=id, name="write_file", content="ok") for id in ("w", "n")]
     messages.append(AssistantMessage(tool_calls=(edit, bad)))
     messages.append(ToolMessage(call_id="e", name="edit_file", content="ok"))
     messages.append(ToolMessage(call_id="b", name="edit_file", content="no", is_error=True))
     lines = artifact_index(messages).splitlines()
     assert len(lines) == MAX_ARTIFACTS
-    assert lines[-1] == "src/f204.py: read, modified"
+    assert lines[-3:] == ["src/f203.py: read, modified", "src/new.py: created", "src/f204.py: read, modified"]
     assert not any("bad.py" in line for line in lines)
 
 

@@ -49,6 +49,7 @@ async def test_observations_go_from_active_to_faded_to_archived_and_stay_on_disk
     assert shown(tuple(messages))[0] in await asyncio.to_thread(archive.read_text)
 
 
+@pytest.mark.req("T-05")
 async def test_a_result_the_tool_wrote_to_a_file_keeps_that_file(tmp_path: Path) -> None:  # T-05
     messages = conversation(10)
     kept = tmp_path / "results" / "run-1.txt"
@@ -86,7 +87,7 @@ async def test_pruning_leaves_pointers_alone(tmp_path: Path) -> None:
     assert results[-1].startswith("result 39")
 
 
-@pytest.mark.req("CMP-01")
+@pytest.mark.req("CMP-01", "T-03")
 async def test_the_room_for_the_answer_is_part_of_the_pressure(tmp_path: Path) -> None:  # T-03
     messages = conversation(10)
     tokens = estimate((SYSTEM, *messages))
@@ -98,6 +99,7 @@ async def test_the_room_for_the_answer_is_part_of_the_pressure(tmp_path: Path) -
     assert await roomy.check(messages, SYSTEM, ()) is None
 
 
+@pytest.mark.req("T-03")
 async def test_no_cascade_before_the_next_response(tmp_path: Path) -> None:  # T-03
     messages = conversation(20)
     limit = window_for(messages, 0.82)
@@ -225,6 +227,7 @@ async def test_messages_that_arrive_while_the_summary_is_made_are_kept(tmp_path:
     assert repair(view) == view
 
 
+@pytest.mark.req("CMP-14")
 async def test_an_aborted_compaction_leaves_the_view_as_it_was(tmp_path: Path) -> None:  # C13
     messages = conversation(20)
     summariser = Summariser(delay=5.0)
@@ -297,7 +300,7 @@ def test_growth_is_tracked_from_the_first_warning() -> None:
     assert trend.per_turn() == 1
 
 
-@pytest.mark.req("TOR-08")
+@pytest.mark.req("TOR-08", "C-17")
 def test_the_summariser_gets_no_thinking_blocks_and_bounded_texts() -> None:  # M21, C-17
     call = ToolCall(id="t", name="write_file", arguments={"file_path": "a.py", "content": "c" * 9_000})
     blocks = ({"type": "thinking", "signature": "sig1"}, {"type": "redacted_thinking", "data": "zz"})

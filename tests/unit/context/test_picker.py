@@ -152,3 +152,18 @@ def test_the_newest_results_are_never_touched() -> None:
         "assistant",
         "tool",
     ]
+
+
+@pytest.mark.req("RET-06")
+def test_whole_old_turns_go_last_and_what_the_user_said_stays() -> None:
+    messages = (
+        UserMessage(content="first"),
+        *(m for n in range(60) for m in turn(n, 100)),
+        UserMessage(content="query"),
+    )
+    sent = ContextPicker(1_500, 0).request(SYSTEM, messages, (), same)
+    assert estimate(sent) <= 1_500
+    assert sent[1:2] + sent[-1:] == (messages[0], messages[-1])
+    assert repair(sent[1:]) == sent[1:]
+    kept = [m.call_id for m in sent if isinstance(m, ToolMessage)]
+    assert kept == [f"c{n}" for n in range(60 - len(kept), 60)]

@@ -1,5 +1,6 @@
 """The map of a repository: outlines, ranking, bounds, and a cache by content (RET-08, RET-09)."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -155,6 +156,7 @@ def test_ignored_hidden_linked_and_huge_files_are_no_part(tmp_path: Path) -> Non
         (root / name).write_text("x")
     (root / "big.py").write_text("x" * 500_000)
     (root / "link.py").symlink_to(root / "a.py")
+    os.mkfifo(root / "pipe.py")
     (root / ".gitignore").write_text("/out/\n")
     assert list(source_files(root)) == ["a.py", "d/k.ts"]
 

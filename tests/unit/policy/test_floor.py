@@ -170,6 +170,8 @@ CONFIRMED = [
         "git stash",
         "git stash drop",
         "git branch -D main",
+        "git branch -m new",
+        "git branch -f main HEAD~1",
         "git push --force",
     ),
     *(
