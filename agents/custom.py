@@ -37,7 +37,9 @@ _KNOWN = {
 }
 _LOOKS = {"color"}  # says nothing about what the agent does
 _ALL = tuple(tool.name for tool in BUILTIN if tool.name not in TODO_TOOLS)
-_EDITORS = frozenset({"file", "Symbols"})  # categories: a tool of theirs that writes needs a worktree (ACT-07)
+_EDITORS = frozenset(
+    {"file", "Symbols"}
+)  # categories: a tool of theirs that writes needs a worktree (ACT-07)
 _WRITERS = frozenset(t.name for t in BUILTIN if t.category in _EDITORS and Effect.WRITE in t.effects)
 
 

@@ -130,7 +130,9 @@ def _git_subcommand(command: str, rest: list[str], item: Simple) -> str:
         "restore": not (has_flag(args, "S", "--staged") and not has_flag(args, "W", "--worktree")),
         "rm": not has_flag(args, "", "--cached") and (has_flag(args, "rf", "--force") or "." in rest),
         "stash": rest[:1] not in (["list"], ["show"]),
-        "branch": has_flag(args, "DMCmf", "--force", "--move")  # a rename gets past the fence of an agent's worktree
+        "branch": has_flag(
+            args, "DMCmf", "--force", "--move"
+        )  # a rename gets past the fence of an agent's worktree
         or (has_flag(args, "d", "--delete") and has_flag(args, "f")),
         "tag": has_flag(args, "df", "--delete", "--force"),
         "reflog": rest[:1] in (["expire"], ["delete"], ["drop"]),
