@@ -19,12 +19,14 @@ from ..core.ids import new_id
 from ..core.mail import Result
 from ..store.atomic import JsonlLog
 from .board import Board
+from .hooks import SubagentHooks
 from .inbox import Inbox
 from .isolation import Isolation, Place
 from .sides import HubPorts, HubSettings
 from .state import fanout
 from .state.board import Taken
 from .state.fanout import Caps, Ended, Fanout, Grant, Refusal, Wish
+from .worker import RUN_MARK
 
 TURN_S = 0.03  # calls of one turn arrive within one mail window
 CHILD_TIMEOUT_S = 1800.0
@@ -57,6 +59,8 @@ class Broker:
         self._parents = self._inbox.parents()  # also of an earlier process of this run
         self._isolation = Isolation(ports.desk, hub.emit)
         self._asking: dict[str, int] = {}
+        env = {**ports.worker.get("child_env", {}), RUN_MARK: settings.run_id}
+        self._hooks = SubagentHooks(settings.hooks, settings.run_id, env, hub.emit)
 
     async def spawn(self, parent_id: str, request: SpawnRequest) -> Result:
         """Run a sub-agent to its report, or start it in the background. Raises ``OpenDevError`` when it may not start."""
@@ -82,6 +86,9 @@ class Broker:
                 f"Your sub-agent {holder} works on exactly this task already.",
                 f'Get its result by get_subagent_output(agent_id="{holder}").',
             )
+        added = await self._hooks.before(spec.name, request.prompt, parent.root)
+        if added:
+            request = request.model_copy(update={"prompt": f"{request.prompt}\n\n{added}"})
         depth = self._admit(parent, child_id)
         self._asking[parent_id] = self._asking.get(parent_id, 0) + 1
         try:
@@ -248,6 +255,7 @@ class Broker:
         except OpenDevError as error:
             report = AgentReport(id=task.id, agent=task.spec.name, status=AgentStatus.INFRA, error=error.info)
         await asyncio.to_thread(self._inbox.file, report, task.parent)
+        await self._hooks.after(report, task.prompt, task.root)
         return report
 
 

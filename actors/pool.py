@@ -1,6 +1,7 @@
-"""Worker hosts: warm ones are adopted in milliseconds; writers have one each, read-only agents share when each core has one (rule 12)."""
+"""Worker hosts: warm ones are adopted in milliseconds; writers have one each, readers of one type share when each core has one (rule 12)."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,20 +15,22 @@ IDLE_S = 60.0
 
 @dataclass(eq=False, slots=True)
 class Host:
-    """One worker. ``exclusive`` while a writer or a main agent has it."""
+    """One worker. ``exclusive`` while a writer or a main agent has it; ``kind`` is the type of the agents it serves."""
 
     ref: Ref
     pid: int
     agents: set[str] = field(default_factory=set[str])
     exclusive: bool = False
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class PoolPlan:
     """``worker``: import path and constructor arguments; at most ``cap`` hosts, ``warm`` of them kept idle.
 
-    Agents that may share do so once ``share_from`` hosts stand: a new process takes seconds, and more of them than cores
-    make nothing faster for agents that wait for a model (bench/fanout.py). None = only at the cap.
+    Readers of one type share once ``share_from`` hosts serve it: a new process takes seconds, and more of them than cores
+    make nothing faster for agents that wait for a model (bench/fanout.py). None = only at the cap. Different types are in
+    different processes below the cap (ACT-02).
     """
 
     worker: str
@@ -53,6 +56,9 @@ class HostPool:
         self._runtime, self._plan, self._on_down, self._working = runtime, plan, on_down, working
         self._hosts: list[Host] = []
         self._starting = 0
+        self._booting = Counter[
+            str
+        ]()  # of the starting hosts, those reserved for a type of agent; the others are warm ones
         self._count = 0
         self._news = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -69,22 +75,31 @@ class HostPool:
         self._warm = self._plan.warm
         self._refill(self._warm)
 
-    async def acquire(self, agent: str, *, exclusive: bool, above: frozenset[str] = frozenset()) -> Host:
-        """A host for the agent: an idle one, else a new one (for a reader only below ``share_from``), else one to share, else
-        it waits; see ``_shared``. ``above``: its ancestors. Raises ``OpenDevError`` (infra) when no host can be started.
+    async def acquire(
+        self, agent: str, *, exclusive: bool, kind: str = "", above: frozenset[str] = frozenset()
+    ) -> Host:
+        """A host for an agent of type ``kind``: an idle one, else a new one (for a reader only below ``share_from``), else one
+        to share, else it waits; see ``_shared``. ``above``: its ancestors. Raises ``OpenDevError`` (infra) when none can start.
         """
         while True:
             if self._closed:
                 raise OpenDevError(ErrorKind.INFRA, f"Agent {agent} got no process: its runtime was ended.")
-            host = next((h for h in self._hosts if not h.agents), None)
-            if host is None and self._may_start(exclusive=exclusive):
+            role = f"{kind}, writing" if exclusive else kind
+            more = exclusive or self._wants_more(kind)
+            host = next((h for h in self._hosts if more and not h.agents), None)
+            if host is None and more and self._room(exclusive=exclusive):
                 self._starting += 1
-                host = await self._start(reserve=agent)
+                self._booting[role] += 1
+                try:
+                    host = await self._start(reserve=agent)
+                finally:
+                    self._booting[role] -= 1
             if host is None:
-                host = self._shared(exclusive=exclusive, above=above)
+                host = self._shared(kind, exclusive=exclusive, above=above)
             if host is not None:
                 host.agents.add(agent)
                 host.exclusive = host.exclusive or exclusive
+                host.kind = kind
                 self._refill()
                 return host
             self._news.clear()
@@ -117,27 +132,38 @@ class HostPool:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.gather(*(self.discard(h) for h in tuple(self._hosts)))
 
-    def _may_start(self, *, exclusive: bool) -> bool:
-        """A writer gets a process of its own below the cap; a reader where sharing is not allowed yet."""
-        limit = self._plan.cap if exclusive or self._plan.share_from is None else self._plan.share_from
-        writers = 0 if exclusive else sum(h.exclusive for h in self._hosts)  # these cannot be shared
-        known = len(self._hosts) + self._starting
-        return known < self._plan.cap and known - writers < limit
+    def _room(self, *, exclusive: bool) -> bool:
+        """Whether to start a process now: below the cap; a reader rather takes a warm one that is on its way."""
+        return len(self._hosts) + self._starting < self._plan.cap and (exclusive or not self._coming)
 
-    def _too_few(self) -> bool:
-        """Whether it is worth waiting for a host that is starting, rather than crowding those that stand."""
-        sharable = sum(not h.exclusive for h in self._hosts)
-        return not self._hosts or (self._plan.share_from is not None and sharable < self._plan.share_from)
+    @property
+    def _coming(self) -> int:
+        """Hosts that are starting for nobody yet."""
+        return self._starting - self._booting.total()
 
-    def _shared(self, *, exclusive: bool, above: frozenset[str]) -> Host | None:
+    def _wants_more(self, kind: str) -> bool:
+        """Whether readers of this type may have one more host."""
+        limit = self._plan.share_from
+        return limit is None or len(self._alike(kind)) + self._booting[kind] < limit
+
+    def _alike(self, kind: str) -> list[Host]:
+        """The hosts that serve readers of this type."""
+        return [h for h in self._hosts if h.agents and not h.exclusive and h.kind == kind]
+
+    def _shared(self, kind: str, *, exclusive: bool, above: frozenset[str]) -> Host | None:
         """A busy host to share; None where waiting is better.
 
-        Readers share with readers. Otherwise the agent waits as long as there is a host whose agents all go on by themselves:
+        Readers share with readers of their type, at the cap with any. Otherwise the agent waits as long as there is a host whose agents all go on by themselves:
         that host will be free, so nobody can wait for ever. When every host is held by an agent that waits for others (which
         may, in the end, wait for this one) it shares, best with its own ancestors: they do nothing until it has ended.
         """
-        readers = [h for h in self._hosts if not h.exclusive]
-        if not exclusive and readers and not (self._starting and self._too_few()):
+        readers = self._alike(kind) or [h for h in self._hosts if not h.exclusive]
+        if (
+            not exclusive
+            and readers
+            and not self._booting[kind]
+            and not (self._coming and self._wants_more(kind))
+        ):
             return min(readers, key=lambda h: len(h.agents))
         if self._starting or any(all(map(self._working, h.agents)) for h in self._hosts):
             return None

@@ -51,7 +51,9 @@ async def work(live: Live, ports: RunPorts) -> AgentReport:
     side = await ports.sides.choose(task, parallel=live.parallel)
     live.pool = side.pool
     exclusive = task.spec.writes or not task.depth
-    live.host = await side.pool.acquire(task.id, exclusive=exclusive, above=ports.above(task.id))
+    live.host = await side.pool.acquire(
+        task.id, exclusive=exclusive, kind=task.spec.name, above=ports.above(task.id)
+    )
     ports.placed(live)
     ports.emit(
         AgentStarted(

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from ..configs.schema import Hooks
 from ..core.agent import AgentSpec, AgentTask
 from ..core.chat import MESSAGES
 from ..core.clock import Clock
@@ -38,6 +39,7 @@ class HubSettings(Frozen):
     cores: int = Field(default=2, ge=1)
     warm_hosts: int = Field(default=2, ge=0)  # idle processes kept ready under Ray, at most one a core
     tiers: dict[str, str] = {}
+    hooks: Hooks = Hooks(SubagentStart=(), SubagentStop=())
     worker: str = "opendev.actors.worker:Worker"
     model_service: str = "opendev.actors.model_service:ModelService"
 

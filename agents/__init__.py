@@ -1,6 +1,6 @@
 """Agents: the loop and agent data. Knows no Ray, no LiteLLM, no user interface.
 
-Rooms: base (abstract agent and its Protocol), main_agent (the one concrete class), factory, subagents, specs (agent types as data), custom (the user's own, from files),
+Rooms: base (abstract agent and its Protocol), main_agent (the one concrete class), factory, subagents, specs (agent types as data), custom (the user's own types, each read by agent_file),
 settings, assembly (what one run needs), opening and references (what stands in front of a query), react (the loop), iteration (the state of a run), calling (one model call or thought), completion,
 signals (detectors between tools and the next call), children (background sub-agents), planning (routing, plan files),
 doomloop, recovery, verifier, inbox, survey (Ask-User), transcript, report, stages/ (the six stages of an iteration).

@@ -49,6 +49,7 @@ async def open_hub(  # noqa: PLR0913 - the composition of one run
         approval_timeout_s=config.agents.approval_timeout_s,
         cores=os.cpu_count() or 2,
         tiers=config.tier_models(),
+        hooks=config.hooks,
     )
     worker = WorkerSettings(
         run_id=run_id,

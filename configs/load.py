@@ -29,6 +29,8 @@ _GUARDED = (  # what a project's file may not widen; prices hold the user's cap 
     "cost.assumed_input_usd",
     "cost.assumed_output_usd",
     "catalog.url",
+    "hooks.SubagentStart",
+    "hooks.SubagentStop",
 )
 _LEVELS = [ApprovalLevel.MANUAL, ApprovalLevel.SEMI_AUTO, ApprovalLevel.AUTO]
 

@@ -1,8 +1,9 @@
 """AppConfig: every setting with its type and meaning. Defaults stand in defaults.toml, so none stands here."""
 
+import re
 from typing import Any, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, field_validator
 
 from ..core.approval import ApprovalLevel
 from ..core.chat import Role, ThinkingLevel
@@ -109,6 +110,42 @@ class RuntimeSettings(Frozen):
     address: str
 
 
+class Hook(Frozen):
+    """One command, with its time-out in seconds (1 to 600, whatever was asked for)."""
+
+    command: str = Field(min_length=1)
+    type: Literal["command"] = "command"
+    timeout: float = 60.0
+
+    @field_validator("timeout")
+    @classmethod
+    def _clamped(cls, value: float) -> float:
+        return min(max(value, 1.0), 600.0)
+
+
+class HookGroup(Frozen):
+    """Hooks of the agent types in which ``matcher``, a regular expression, is found; empty = every type."""
+
+    matcher: str = ""
+    hooks: tuple[Hook, ...]
+
+    @field_validator("matcher")
+    @classmethod
+    def _compiles(cls, value: str) -> str:
+        try:
+            re.compile("" if value == "*" else value)
+        except re.error as error:
+            raise ValueError(f"no regular expression: {error}") from error
+        return "" if value == "*" else value
+
+
+class Hooks(Frozen):
+    """Commands of the user's by event; names and shape as in other tools' settings files (SUB-16)."""
+
+    SubagentStart: tuple[HookGroup, ...]
+    SubagentStop: tuple[HookGroup, ...]
+
+
 class Price(Frozen):
     """US dollars per million tokens."""
 
@@ -143,6 +180,7 @@ class AppConfig(Frozen):
     catalog: CatalogSettings
     swarm: Swarm
     runtime: RuntimeSettings
+    hooks: Hooks
     prices: dict[str, Price] = {}  # of models no catalogue knows
 
     @property

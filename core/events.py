@@ -81,6 +81,18 @@ class ToolOutput(_Event):
     text: str
 
 
+class ProcessChanged(_Event):
+    """A background task of the agent started or ended; ``state`` is a ``ProcessState`` (SHL-11)."""
+
+    kind: Literal["process_changed"] = "process_changed"
+    id: str
+    command: str
+    pid: int
+    state: str
+    exit_code: int | None = None
+    signal: int | None = None
+
+
 class ToolFinished(_Event):
     """A tool call has its result."""
 
@@ -222,6 +234,7 @@ Event = Annotated[
     | AssistantText
     | ToolStarted
     | ToolOutput
+    | ProcessChanged
     | ToolFinished
     | GateDecided
     | ApprovalAsked

@@ -1,6 +1,7 @@
 """Ports: what one room needs of another, as Protocols. Implementations are wired in ``cli/wiring.py``."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -76,6 +77,74 @@ class Shell(Protocol):
         total_s: float,
         on_output: Callable[[str], None] | None = None,
     ) -> CommandResult: ...
+
+
+class ProcessState(StrEnum):
+    """The life of a background task (SHL-11). ``KILLED``: by a signal, ours or another's."""
+
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    KILLED = "killed"
+
+
+class ProcessInfo(Frozen):
+    """One background task. ``started`` is on the monotonic clock, ``wall_s`` in seconds, ``output`` the path of its output file."""
+
+    id: str
+    command: str
+    pid: int
+    state: ProcessState = ProcessState.RUNNING
+    exit_code: int | None = None  # 128 + the signal when one ended it
+    signal: int | None = None
+    started: float
+    wall_s: float = 0.0
+    output: str = ""
+    survivors: tuple[int, ...] = ()  # pids of its group that outlive it
+
+
+class Processes(Protocol):
+    """Background tasks of one agent, each on a terminal of its own (SHL-10). Raises ``OpenDevError`` (not found) for an id it does not know."""
+
+    async def start(self, command: str, *, cwd: Path, env: Mapping[str, str]) -> ProcessInfo:
+        """Start it. Raises ``OpenDevError`` (tool) when too many run or it cannot be started."""
+        ...
+
+    async def wait(self, id: str, seconds: float) -> ProcessInfo:
+        """How it is when it ended, or after ``seconds``."""
+        ...
+
+    def first_output(self, id: str) -> CommandResult:
+        """What it wrote so far, in the form of a command in front; its live text is taken by that."""
+        ...
+
+    def live(self, id: str) -> str:
+        """What it wrote since the last look, at most the last 4,000 characters."""
+        ...
+
+    def tasks(self) -> tuple[ProcessInfo, ...]:
+        """All that are known, oldest first."""
+        ...
+
+    async def tail(self, id: str, lines: int) -> str:
+        """The last lines of its output, cleaned."""
+        ...
+
+    async def kill(self, id: str) -> ProcessInfo:
+        """End its whole group: SIGTERM, 5 s, SIGKILL."""
+        ...
+
+    def told(self, id: str) -> None:
+        """The agent knows how this task ended; it is in no later notice."""
+        ...
+
+    def take_ended(self) -> tuple[ProcessInfo, ...]:
+        """Tasks that ended and whose end the agent does not know yet; each once."""
+        ...
+
+    async def close(self) -> None:
+        """End all of them."""
+        ...
 
 
 class SymbolPlace(Frozen):

@@ -1,17 +1,18 @@
 """What a tool is: a value with typed arguments, declared effects and one async function, given nothing but ports."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from .approval import ApprovalLevel, Mode
+from .chat import ToolCall, ToolMessage, ToolSchema
 from .clock import Clock
 from .errors import ErrorInfo, ErrorKind
 from .interrupt import InterruptToken
 from .model import Frozen, JsonObject
-from .ports import Asker, EventSink, SeenFiles, Shell, Spawner, Symbols
+from .ports import Asker, EventSink, Processes, SeenFiles, Shell, Spawner, Symbols
 from .scope import Scope
 
 
@@ -70,6 +71,8 @@ class AgentMemo:
     todos: list[Todo] = field(default_factory=list[Todo])
     completed: JsonObject | None = None  # task_complete: {"status": "success"|"failure", "summary": str}
     completions_refused: int = 0  # task_complete was refused because todos were open (TSK-08: at most twice)
+    activated: set[str] = field(default_factory=set[str])  # deferred tools whose schemas are sent (MCP-02)
+    skills: set[str] = field(default_factory=set[str])  # loaded in this session (SKL-04)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +89,35 @@ class Limits:
     search_matches: int = 50
     command_idle_s: float = 60.0
     command_total_s: float = 600.0
+    startup_s: float = 20.0  # K24: how long a promoted command is watched before the call returns
     offload_chars: int = 8_000
     preview_chars: int = 500
     edit_similarity: Literal["locate", "apply"] = "locate"  # C-46: what edit passes 3 and 8 may do
+
+
+class Skill(Frozen):
+    """What is known of a skill before it is loaded: its file, and the SHA-256 that the file must still have (SKL-02)."""
+
+    name: str
+    description: str
+    path: str
+    digest: str
+    tier: Literal["project", "user"]
+    namespace: str = "default"
+
+
+def _nothing_deferred() -> tuple[ToolSchema, ...]:
+    return ()
+
+
+class InnerCalls(Protocol):
+    """Runs calls inside a call, each through every gate (BAT-02): one result per call, in order."""
+
+    async def __call__(
+        self, calls: Sequence[ToolCall], *, parallel: bool, stop: bool
+    ) -> tuple[ToolMessage, ...]:
+        """``stop``: after a failure the calls behind it do not run, and say so."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +146,10 @@ class ToolContext:
     )  # at AUTO, outside of plan mode, a plan needs no person (APR-09)
     plans: Path | None = None  # the folder of plan files
     plan: Path | None = None  # the one file in it that this agent may read and write
+    deferred: Callable[[], tuple[ToolSchema, ...]] = _nothing_deferred  # tools whose schemas are not sent yet
+    skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
+    processes: Processes | None = None  # None: nothing can go on in the background here
+    inner: InnerCalls | None = None  # set by the dispatcher; None inside an inner call
 
     @property
     def own_places(self) -> tuple[Path, ...]:
@@ -150,6 +183,7 @@ class Tool(Generic[A]):
     reports: bool = (
         False  # its result is a sub-agent's report: capped by itself and with the others of one answer
     )
+    description: str = ""  # of a tool that has no template: an MCP server's, which is data and not to be trusted
 
     @property
     def read_only(self) -> bool:

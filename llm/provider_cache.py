@@ -2,8 +2,6 @@
 
 import json
 import re
-import urllib.error
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -103,6 +101,9 @@ def _download(url: str, timeout_s: float) -> bytes:
             f"The catalogue address {url!r} is no http or https address.",
             "Set `catalog.url`; OPENDEV_MODELS_DEV_PATH names a local file.",
         )
+    import urllib.error  # 4 ms that only a fetch pays
+    import urllib.request
+
     request = urllib.request.Request(url, headers={"User-Agent": "opendev"})  # noqa: S310 - the scheme was checked
     try:
         with urllib.request.urlopen(request, timeout=timeout_s) as answer:  # noqa: S310

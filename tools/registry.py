@@ -2,7 +2,8 @@
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -22,39 +23,63 @@ _PREFIX = 4  # a shorter beginning of a name says too little
 class ToolRegistry:
     """``allowed`` None = every tool; names in it that no tool has are ignored. Of two tools with one name the first stays.
 
-    The first stays so that a later source (an MCP server) can never stand in for a built-in tool (M05).
+    The first stays so that a later source (an MCP server) can never stand in for a built-in tool (M05). ``external`` gives
+    the tools of MCP servers as they are now; an allow-list names them in full or by a pattern such as ``mcp__github__*``.
     """
 
-    def __init__(self, tools: Iterable[Tool[Any]], allowed: tuple[str, ...] | None = None) -> None:
+    def __init__(
+        self,
+        tools: Iterable[Tool[Any]],
+        allowed: tuple[str, ...] | None = None,
+        external: Callable[[], Iterable[Tool[Any]]] = tuple,
+    ) -> None:
         known: dict[str, Tool[Any]] = {}
         for tool in tools:
             known.setdefault(tool.name, tool)
         self._known = frozenset(known)
         self._tools = {n: known[n] for n in sorted(known) if allowed is None or n in allowed}
+        self._allowed = allowed
+        self._external = external
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names on offer, sorted."""
+        """The names of the built-in tools on offer, sorted."""
         return tuple(self._tools)
 
     def get(self, name: str) -> Tool[Any] | None:
         """The tool of exactly this name, when it is on offer."""
-        return self._tools.get(name)
+        return self._tools.get(name) or self._discoverable().get(name)
 
-    def schemas(self, variables: Mapping[str, str] | None = None) -> tuple[ToolSchema, ...]:
-        """What the model is told, sorted by name and byte-stable.
+    def schemas(
+        self, variables: Mapping[str, str] | None = None, activated: Collection[str] = ()
+    ) -> tuple[ToolSchema, ...]:
+        """What the model is told, sorted by name and byte-stable: the built-in tools, and of the external ones the activated.
 
         ``variables`` fill ``${NAME}`` in the descriptions (``AGENTS``: the agent types on offer); a missing one reads "none".
 
         Raises:
             OpenDevError: ``INTERNAL`` when a tool has no description.
         """
-        return tuple(
-            ToolSchema(
-                name=t.name, description=load_tool_description(t.name, variables), parameters=schema_of(t)
-            )
-            for t in self._tools.values()
-        )
+        found = [t for name, t in self._discoverable().items() if name in activated] if activated else []
+        shown = sorted([*self._tools.values(), *found], key=lambda tool: tool.name)
+        return tuple(_schema(tool, variables) for tool in shown)
+
+    def deferred(self) -> tuple[ToolSchema, ...]:
+        """The tools that are sent only once they are activated, sorted by name (MCP-01)."""
+        return tuple(_schema(tool, None) for _, tool in sorted(self._discoverable().items()))
+
+    def is_deferred(self, name: str) -> bool:
+        """Whether the tool of this name is one of ``deferred``."""
+        return name not in self._tools and name in self._discoverable()
+
+    def _discoverable(self) -> dict[str, Tool[Any]]:
+        """The external tools this agent may call; a second one of a name, and one named like a built-in tool, is left out."""
+        found: dict[str, Tool[Any]] = {}
+        for tool in self._external():
+            named = self._allowed is None or any(fnmatchcase(tool.name, item) for item in self._allowed)
+            if named and tool.name not in self._known:
+                found.setdefault(tool.name, tool)
+        return found
 
     def resolve(self, name: str) -> Tool[Any] | ErrorInfo:
         """The tool a model means, or why there is none, with near names (M12).
@@ -62,10 +87,10 @@ class ToolRegistry:
         Another case, other separators or a name space (``functions.read_file``) are forgiven, and a beginning of a name of
         at least four letters, each only when exactly one tool on offer fits. A tool outside of the allow-list is refused.
         """
-        exact = self._tools.get(name)
+        exact = self.get(name)
         if exact is not None:
             return exact
-        if name in self._known:
+        if name in self._known or any(tool.name == name for tool in self._external()):
             return ErrorInfo(
                 kind=ErrorKind.DENIED,
                 message=f"The tool {name} is not available to this agent.",
@@ -86,7 +111,7 @@ class ToolRegistry:
     def near(self, name: str) -> tuple[str, ...]:
         """Up to three names on offer that resemble ``name``, best first."""
         wanted = _fold(name[:200])
-        folded = {_fold(item): item for item in self._tools}
+        folded = {_fold(item): item for item in (*self._tools, *self._discoverable())}
         close = difflib.get_close_matches(wanted, list(folded), n=3, cutoff=0.6)
         words = set(re.split(r"[^a-z]+", name[:200].casefold())) - {""}
         shared = [i for i in self._tools if words & set(i.split("_")) and _fold(i) not in close]
@@ -95,10 +120,15 @@ class ToolRegistry:
     def _alike(self, name: str) -> list[str]:
         last = re.split(r"[.:/]", name.strip())[-1] if not name.startswith("mcp__") else name
         wanted = _fold(_ALIASES.get(last, last))
-        same = [item for item in self._tools if _fold(item) == wanted]
+        same = [item for item in (*self._tools, *self._discoverable()) if _fold(item) == wanted]
         if same or len(wanted) < _PREFIX:
             return same
         return [item for item in self._tools if _fold(item).startswith(wanted)]
+
+
+def _schema(tool: Tool[Any], variables: Mapping[str, str] | None) -> ToolSchema:
+    described = tool.description or load_tool_description(tool.name, variables)
+    return ToolSchema(name=tool.name, description=described, parameters=schema_of(tool))
 
 
 def _fold(name: str) -> str:

@@ -51,7 +51,7 @@ def parse_args(tool: Tool[A], raw: Mapping[str, Any]) -> A:
     properties = cast("dict[str, JsonObject]", schema.get("properties", {}))
     definitions = cast("JsonObject", schema.get("$defs", {}))
     required = set(cast("list[str]", schema.get("required", [])))
-    named = _rename(tool, raw, properties)
+    named = _rename(tool, raw, properties, loose=bool(schema.get("additionalProperties", True)))
     values: JsonObject = {}
     for name, value in named.items():
         wanted = properties.get(name, {})
@@ -79,7 +79,7 @@ def card(tool: Tool[Any], args: Frozen) -> str:
     A command line of several simple commands is followed by one line for each of them (S42). Control characters are
     escaped by whoever draws the card.
     """
-    lines = [tool.name]
+    lines = [tool.name, *([f"what its server says of it: {tool.description}"] if tool.description else [])]
     for name, value in dump_args(args).items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         if len(text) > _CARD_VALUE:
@@ -108,8 +108,13 @@ def _clean(node: Any, definitions: JsonObject, *, names: bool, depth: int = 0) -
     }
 
 
-def _rename(tool: Tool[Any], raw: Mapping[str, Any], properties: Mapping[str, Any]) -> JsonObject:
-    """Aliases and other spellings (``filePath``, ``file-path``) become the schema's names; a conflict is an error."""
+def _rename(
+    tool: Tool[Any], raw: Mapping[str, Any], properties: Mapping[str, Any], *, loose: bool
+) -> JsonObject:
+    """Aliases and other spellings (``filePath``, ``file-path``) become the schema's names; a conflict is an error.
+
+    An unknown name too, unless the schema is ``loose``: it allows names that it does not list (an MCP server's may).
+    """
     folded = {_fold(name): name for name in properties}
     result: JsonObject = {}
     for key, value in raw.items():
@@ -118,7 +123,7 @@ def _rename(tool: Tool[Any], raw: Mapping[str, Any], properties: Mapping[str, An
             raise _bad(tool, f"`{name}` is given twice with different values (once as `{key}`)")
         result[name] = value
     unknown = sorted(set(result) - set(properties))
-    if unknown:
+    if unknown and not loose:
         known = ", ".join(f"`{name}`" for name in properties) or "none"
         raise _bad(
             tool, f"unknown argument {', '.join(f'`{n[:80]}`' for n in unknown[:10])}; known are: {known}"

@@ -149,3 +149,15 @@ async def test_writers_get_processes_of_their_own_and_do_not_count_as_shared() -
     assert (len(writers), len(readers)) == (4, 2)
     assert not writers & readers
     await hosts.close()
+
+
+@pytest.mark.req("ACT-02")
+async def test_types_of_agents_are_in_different_processes_below_the_cap() -> None:
+    hosts = pool(LocalRuntime(), cap=4, share_from=2)
+    kinds = ["Planner", "Code-Explorer", "PR-Reviewer", "Code-Explorer", "Code-Explorer", "Security-Reviewer"]
+    given = [(await hosts.acquire(f"{kind}-{n}", exclusive=False, kind=kind)) for n, kind in enumerate(kinds)]
+    names = [host.ref.name for host in given]
+    assert len(set(names[:4])) == 4  # the second Code-Explorer has a core of its own, too
+    assert names[4] in (names[1], names[3])  # the third shares with its like
+    assert len(hosts.pids) == 4  # at the cap any reader is shared
+    await hosts.close()

@@ -1,0 +1,1 @@
+"""Web access, floor 3: addresses (which may be reached), guard (the proxy that every request goes through), markup (HTML to markdown), page (what an engine returns, and which engines there are), browser (Playwright's door), plain (HTTP without a browser), engines (which one is used), crawl (several pages), output (files in scratch), search_engine (ddgs's door)."""
