@@ -3,7 +3,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-fast check
+.PHONY: demo test test-fast test-soak check
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info[:2] == (3, 11) else "OpenDev needs Python 3.11; this is " + sys.version.split()[0] + ". Call make with PYTHON=/path/to/python3.11")'
@@ -15,10 +15,13 @@ demo: $(VENV)/.ready
 	@$(BIN)/opendev swarm demo
 
 test: $(VENV)/.ready
-	@$(BIN)/python -m pytest -q -m 'not live and not net'
+	@$(BIN)/python -m pytest -q -n 3 --dist loadgroup -m 'not live and not net and not soak'
 
 test-fast: $(VENV)/.ready
-	@$(BIN)/python -m pytest -q -m 'not live and not net and not ray and not slow'
+	@$(BIN)/python -m pytest -q -n 2 -m 'not live and not net and not ray and not slow and not soak'
+
+test-soak: $(VENV)/.ready
+	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m soak
 
 check: $(VENV)/.ready
 	@scripts/check

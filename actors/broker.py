@@ -213,7 +213,7 @@ class Broker:
         return AgentTask(
             id=id,
             run_id=parent.run_id,
-            spec=spec,
+            spec=spec.model_copy(update={"model": ""}),  # its model stands in ``models``, or was overridden
             prompt=request.prompt,
             root=parent.root,
             parent=parent.id,

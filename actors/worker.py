@@ -1,18 +1,21 @@
 """A worker hosts agents: builds each one from its task by the agents' factory, runs it, and passes cancels and messages on."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..agents.settings import AgentPorts, AgentSettings
 from ..core.agent import AgentTask
-from ..core.clock import SystemClock
+from ..core.clock import SystemClock, iso
 from ..core.errors import ErrorKind, OpenDevError
+from ..core.events import ProcessChanged
 from ..core.interrupt import InterruptToken
 from ..core.model import Frozen
-from ..core.ports import Ref
+from ..core.ports import ProcessInfo, Ref
 from .outbox import WINDOW_S, Outbox
 from .postroom import sender_of
+from .servers import SharedServers
 from .uplink import Uplink
 
 RUN_MARK, AGENT_MARK = (
@@ -28,6 +31,7 @@ class WorkerSettings(Frozen):
     home: str
     child_env: dict[str, str] = {}
     agent: AgentSettings = AgentSettings()
+    diagnostics: bool = True  # of language servers, after edits (FIL-10)
     window_s: float = WINDOW_S  # 0 in process: nothing is saved by waiting there
 
 
@@ -39,6 +43,8 @@ class Worker:
         self._post, self._model = post, model
         self._clock = SystemClock()
         self._running: dict[str, tuple[Any, InterruptToken]] = {}
+        env = {**self._settings.child_env, RUN_MARK: self._settings.run_id}
+        self._servers = SharedServers(self._settings.agent.mcp, env)
 
     async def ping(self) -> dict[str, Any]:
         """Its process, and the agents that live here."""
@@ -57,14 +63,23 @@ class Worker:
         home = Path(self._settings.home)
         marks = {RUN_MARK: self._settings.run_id, AGENT_MARK: task.id}
         env = {**self._settings.child_env, **marks}
-        symbols = LspSymbols(env=env, cache_dir=home / "cache", path=env.get("PATH", os.defpath))
+        symbols = LspSymbols(
+            env=env,
+            cache_dir=home / "cache",
+            path=env.get("PATH", os.defpath),
+            diagnostics=self._settings.diagnostics and not task.recipe,  # nobody reads them there
+        )
         ports = self._ports(task, uplink, symbols, marks)
-        agent = AgentFactory(settings=self._settings.agent, ports=ports).agent_for(task)
-        self._running[task.id] = (agent, token)
         try:
-            report = await agent.run(task, token)
+            async with self._servers.used_by(task, uplink) as mcp:
+                factory = AgentFactory(settings=self._settings.agent, ports=replace(ports, mcp=mcp))
+                agent = factory.agent_for(task)
+                self._running[task.id] = (agent, token)
+                report = await agent.run(task, token)
         finally:
-            del self._running[task.id]
+            self._running.pop(task.id, None)
+            if ports.processes is not None:
+                await ports.processes.close()
             await symbols.close()
         report = report.model_copy(update={"pid": os.getpid()})
         await uplink.finish(report)
@@ -80,6 +95,14 @@ class Worker:
         found = self._running.get(agent_id)
         return found is not None and bool(found[0].inject(text))
 
+    def _changed(self, task: AgentTask, info: ProcessInfo) -> ProcessChanged:
+        return ProcessChanged(
+            run=task.run_id,
+            agent=task.id,
+            at=iso(self._clock.now()),
+            **info.model_dump(include={"id", "command", "pid", "state", "exit_code", "signal"}),
+        )
+
     def _uplink(self, task: AgentTask) -> Uplink:
         outbox = Outbox(
             post=self._post,
@@ -92,6 +115,7 @@ class Worker:
         return Uplink(outbox, model=self._model, models=models, scopes=task.scopes)
 
     def _ports(self, task: AgentTask, uplink: Uplink, symbols: Any, marks: dict[str, str]) -> AgentPorts:
+        from ..tools.shell.background import BackgroundTasks
         from ..tools.shell.process import ProcessShell
 
         home = Path(self._settings.home)
@@ -108,4 +132,7 @@ class Worker:
             home=home,
             compact=uplink,
             roster=uplink.roster,
+            processes=BackgroundTasks(
+                root=Path(task.root), marker=marks, on_change=lambda info: uplink(self._changed(task, info))
+            ),
         )

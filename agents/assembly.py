@@ -1,6 +1,7 @@
 """Puts together what one run of the loop needs: folders, gate, tools' context, conversation (C-10: rebuilt per run)."""
 
 import asyncio
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,6 +27,8 @@ from ..store.layout import Layout
 from ..tools.dispatch import Dispatcher
 from ..tools.files import SeenHashes
 from ..tools.registry import ToolRegistry
+from ..tools.skills import SkillLoader
+from ..tools.mcp.directory import Directory
 from .children import Children
 from .doomloop import DoomLoop
 from .inbox import Inbox
@@ -35,6 +38,7 @@ from .opening import attach_references
 from .planning import plan_file, plan_note, prompt_of, route, starting_mode
 from .recovery import Recovery
 from .settings import AgentPorts, AgentSettings
+from .sight import Sight
 from .signals import note_result
 from .specs import iteration_cap
 from .transcript import Transcript
@@ -65,6 +69,8 @@ class Assembly:
     tools: tuple[ToolSchema, ...]
     inbox: Inbox
     call_llm: CallModel
+    schemas: Callable[[Collection[str]], tuple[ToolSchema, ...]]
+    skills: SkillLoader
 
     async def context(self, task: AgentTask, token: InterruptToken) -> IterationContext:
         """The state of a fresh run. Raises ``OpenDevError``: no model (config), no such folder, disk (infra)."""
@@ -75,7 +81,8 @@ class Assembly:
         transcript = Transcript(ports.home, task.run_id, task.id, ports.clock)
         plan = await asyncio.to_thread(plan_file, task, self.registry.names, ports, root)
         reminders = Reminders(await asyncio.to_thread(load_own, Layout(ports.home).reminders(root)))
-        dispatcher = self._dispatcher(task, _Places(root, scratch, plan), memo, token)
+        sight = Sight()
+        dispatcher = self._dispatcher(task, _Places(root, scratch, plan), memo, token, sight)
         window = 0 if task.recipe else settings.window(model)
         picker = ContextPicker(window, settings.max_tokens or _RESERVE)
         memory = Memory(task, settings, ports)
@@ -93,6 +100,7 @@ class Assembly:
             system=picker.system(composed, rules, memory.bullets()),
             picker=picker,
             tools=self.tools,
+            schemas=self.schemas,
             dispatcher=dispatcher,
             messages=ValidatedMessageList(on_append=transcript.note),
             transcript=transcript,
@@ -119,6 +127,7 @@ class Assembly:
             thinking=ThinkingLevel.OFF if task.recipe or task.depth else settings.thinking,
             models={**settings.models, **task.models, Role.ACTION: model},
         )
+        sight.ctx = ctx
         dispatcher.on_result = lambda result: note_result(ctx, result)
         await self._begin(ctx)
         route(ctx, plan)
@@ -161,12 +170,14 @@ class Assembly:
             model_provider=prompt_provider(model),
             session_id=task.run_id or task.id,
             scratch=str(places.scratch),
-            environment=environment_block(places.root, date) + plan_note(task, places.plan),
+            environment=environment_block(places.root, date)
+            + plan_note(task, places.plan)
+            + (self.skills.note() if "invoke_skill" in self.registry.names else ""),
         )
         return self.composer.message(context)
 
     def _dispatcher(
-        self, task: AgentTask, places: _Places, memo: AgentMemo, token: InterruptToken
+        self, task: AgentTask, places: _Places, memo: AgentMemo, token: InterruptToken, sight: Sight
     ) -> Dispatcher:
         ports = self.ports
         root, scratch, plan = places
@@ -196,6 +207,12 @@ class Assembly:
                 approve=task.approve,
                 plans=ports.home / "plans",
                 plan=plan,
+                processes=ports.processes,
+                offers=frozenset(self.registry.names),
+                directory=Directory(self.registry, ports.mcp),
+                skills=self.skills.by_name,
+                web=self.settings.web,
+                vision=sight,
             )
 
         starts = starting_mode(task, plan)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from ..context.pressure import estimate
 from ..core.chat import (
+    ImagePart,
     Message,
     ModelFailed,
     ModelReply,
@@ -56,6 +57,18 @@ async def ask_thought(
     request = _request(ctx, model, messages, role)
     limit = min(max_tokens, ctx.settings.max_tokens or max_tokens)
     return await _call(ctx, request.model_copy(update={"max_tokens": limit}), None)
+
+
+async def ask_about_image(
+    ctx: IterationContext, question: str, image: ImagePart
+) -> ModelReply | ModelFailed | None:
+    """The vision model's answer about one picture; None when interrupted. The conversation is not sent along.
+
+    Raises ``OpenDevError`` (config) when no configured model sees.
+    """
+    model = model_for(Role.VISION, ctx.models, lambda name: name in ctx.settings.seeing)
+    messages = (UserMessage(content=question, images=(image,)),)
+    return await _call(ctx, _request(ctx, model, messages, Role.VISION), None)
 
 
 def _request(ctx: IterationContext, model: str, messages: tuple[Message, ...], role: Role) -> ModelRequest:

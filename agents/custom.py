@@ -1,20 +1,17 @@
 """The user's own agent types, from Markdown files with front matter; a project's own only after consent (CFG-11, SUB-15, AGT-09)."""
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
 
 from ..core.agent import AgentSpec
 from ..core.errors import ErrorKind, OpenDevError
-from ..core.model import JsonObject
+from ..store.consent import agreed
 from .specs import builtin_specs
 
 MAX_BYTES = 256_000  # of one file
 MAX_FILES = 200  # of one folder
-CONSENT = "trust.json"  # in the state root: {"files": {absolute path: SHA-256 of the content}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +37,7 @@ def load_custom(home: Path, project: Path) -> CustomAgents:
         return CustomAgents()
     from .agent_file import read_agent  # YAML and every tool: 50 ms that most starts need not pay
 
-    consent = _consent(home / CONSENT)
+    consent = agreed(home)
     found: dict[str, tuple[AgentSpec, Path]] = {}
     refused: list[str] = []
     notes: list[str] = []
@@ -91,15 +88,3 @@ def _content(path: Path) -> bytes:
     if len(data) > MAX_BYTES:
         raise OpenDevError(ErrorKind.CONFIG, f"The agent file {path} is larger than {MAX_BYTES:,} bytes.")
     return data
-
-
-def _consent(path: Path) -> dict[str, str]:
-    """The contents the user agreed to; a file that cannot be read agrees to nothing."""
-    try:
-        value: Any = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    files = cast("JsonObject", value).get("files") if isinstance(value, dict) else None
-    if not isinstance(files, dict):
-        return {}
-    return {name: digest for name, digest in cast("JsonObject", files).items() if isinstance(digest, str)}

@@ -77,14 +77,12 @@ class DoomLoop:
     def note(self, call: ToolCall, result: ToolMessage) -> None:
         """Take in a result: after something was written, what is read or run from then on is not a repetition."""
         tool = self._registry.resolve(call.name)
-        if isinstance(tool, ErrorInfo):
+        if isinstance(tool, ErrorInfo) or tool.name in INTERNAL:
             return
         if Effect.EXEC in tool.effects:
             self._runs += 1
             self._note_output(call, result.content)
-        elif (
-            not result.is_error and tool.effects & {Effect.WRITE, Effect.SPAWN} and tool.name not in INTERNAL
-        ):
+        elif not result.is_error and tool.effects & {Effect.WRITE, Effect.SPAWN}:
             self._edits += 1  # a sub-agent may have changed what is read or shown next
 
     def _note_output(self, call: ToolCall, text: str) -> None:

@@ -10,6 +10,7 @@ from ..core.approval import Mode
 from ..core.tool import Tool
 from ..tools.catalog import BUILTIN, RECIPE
 from ..tools.registry import ToolRegistry
+from ..tools.skills import SkillLoader
 from .custom import agent_types
 from .main_agent import MainAgent
 from .settings import AgentPorts, AgentSettings
@@ -23,6 +24,7 @@ class AgentSuite:
 
     main: MainAgent
     subagents: SubAgentManager
+    skills: SkillLoader
 
 
 class AgentFactory:
@@ -40,14 +42,16 @@ class AgentFactory:
         self._ports = ports
         self._tools = tuple(tools)
         self._recipe_tools = tuple(recipe_tools)
+        self._skills = SkillLoader(settings.skills)
 
     def create_agents(self, root: Path, mode: Mode = Mode.NORMAL) -> AgentSuite:
-        """All agents for ``root``: sub-agents first, since the main agent's ``spawn_subagent`` describes them."""
+        """All agents for ``root``: skills, which every prompt lists, then sub-agents, since the main agent's
+        ``spawn_subagent`` describes them."""
         manager = SubAgentManager(lambda spec: self._build(spec, root, mode, recipe=False))
         manager.register_defaults()
         manager.register_custom_agents(self._settings.custom)
         main = self._build(builtin_specs()[MAIN], root, mode, recipe=False)
-        return AgentSuite(main, manager)
+        return AgentSuite(main, manager, self._skills)
 
     def agent_for(self, task: AgentTask) -> MainAgent:
         """The agent for one task, from nothing but the task: it may have crossed a process. Raises ``OpenDevError`` (config)."""
@@ -65,9 +69,15 @@ class AgentFactory:
         specs = agent_types(self._settings.custom)
         agent = MainAgent(
             self._settings,
-            ToolRegistry(tools, allowed),
+            ToolRegistry(
+                tools,
+                allowed,
+                self._ports.mcp.tools if self._ports.mcp else tuple,
+                self._settings.schema_deferral,
+            ),
             mode,
             ports=self._ports,
+            skills=self._skills,
             allowed_tools=allowed,
             agents_on_offer=on_offer(specs.values()),
             in_git_repo=(root / ".git").exists(),

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
@@ -78,6 +78,7 @@ class IterationContext:
     cap: int
     system: SystemMessage
     tools: tuple[ToolSchema, ...]
+    schemas: Callable[[Collection[str]], tuple[ToolSchema, ...]]  # with these deferred tools activated
     dispatcher: Dispatcher
     messages: ValidatedMessageList
     transcript: Transcript
@@ -109,6 +110,11 @@ class IterationContext:
     cut: list[str] = field(default_factory=list[str])  # pieces of an answer that was cut off
     unanswered: ErrorInfo | None = None  # an approval nobody gave, and nothing else was done since
     end: End | None = None
+
+    def refresh_tools(self) -> None:
+        """What was activated is sent from the next call on (MCP-02)."""
+        if self.memo.activated:
+            self.tools = self.schemas(frozenset(self.memo.activated))
 
     async def flush(self) -> None:
         """Make the conversation durable. Raises ``OpenDevError`` (infra)."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from ..context.composer import Composer, create_agent_composer, create_default_composer
@@ -13,6 +13,7 @@ from ..core.chat import ModelFailed, ModelReply, ModelRequest, Role, ToolSchema,
 from ..core.errors import ErrorInfo, ErrorKind, OpenDevError
 from ..core.interrupt import InterruptToken
 from ..tools.registry import ToolRegistry
+from ..tools.skills import SkillLoader
 from .assembly import Assembly
 from .base import BaseAgent
 from .inbox import Inbox
@@ -39,12 +40,14 @@ class MainAgent(BaseAgent):
         ports: AgentPorts,
         allowed_tools: tuple[str, ...] | None = None,
         agents_on_offer: str = "",
+        skills: SkillLoader | None = None,
         in_git_repo: bool = False,
     ) -> None:
         self.is_subagent = allowed_tools is not None
         self._subagent_system_prompt = ""
         self._ports = ports
         self._agents_on_offer = agents_on_offer
+        self._skills = skills or SkillLoader()
         self._prompt = PromptContext(frozenset(tool_registry.names), in_git_repo)
         self._composer: Composer = create_default_composer()
         self._inbox = Inbox()
@@ -67,7 +70,11 @@ class MainAgent(BaseAgent):
 
     def build_tool_schemas(self) -> tuple[ToolSchema, ...]:
         """The schemas of the filtered registry (SUB-02), the agent types filled into ``spawn_subagent``."""
-        return self._registry.schemas({"AGENTS": self._agents_on_offer or "none"})
+        return self.schemas_with(())
+
+    def schemas_with(self, activated: Collection[str]) -> tuple[ToolSchema, ...]:
+        """The same, with those of the deferred tools that are activated (MCP-02)."""
+        return self._registry.schemas({"AGENTS": self._agents_on_offer or "none"}, activated)
 
     async def call_llm(
         self, request: ModelRequest, on_delta: Callable[[str], None] | None = None
@@ -112,6 +119,8 @@ class MainAgent(BaseAgent):
             tools=self.tool_schemas,
             inbox=self._inbox,
             call_llm=self.call_llm,
+            schemas=self.schemas_with,
+            skills=self._skills,
         )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 
@@ -12,8 +13,10 @@ from ..core.agent import AgentSpec
 from ..core.chat import Role, ThinkingLevel
 from ..core.clock import Clock
 from ..core.model import Frozen
-from ..core.ports import Asker, EventSink, ModelClient, Shell, Spawner, Symbols
-from ..core.tool import Limits
+from ..core.ports import Asker, EventSink, ModelClient, Processes, Shell, Spawner, Symbols
+from ..core.tool import Limits, Skill, WebRules
+from ..tools.mcp.config import McpServer
+from ..tools.mcp.manager import McpManager
 
 
 class MemorySettings(Frozen):
@@ -40,8 +43,13 @@ class AgentSettings(Frozen):
     limits: Limits = Limits()
     blocked_commands: tuple[str, ...] = ()
     thinking: ThinkingLevel = ThinkingLevel.OFF
+    schema_deferral: Literal["off", "external", "all"] = "external"
     custom: tuple[AgentSpec, ...] = ()
+    mcp: tuple[McpServer, ...] = ()  # those that may be started, variables filled in
+    skills: tuple[Skill, ...] = ()
     memory: MemorySettings = MemorySettings()
+    seeing: tuple[str, ...] = ()  # models known to see pictures
+    web: WebRules = WebRules()
 
     def window(self, model: str) -> int:
         """The context window of ``model`` in tokens."""
@@ -63,3 +71,5 @@ class AgentPorts:
     home: Path
     compact: Compactor
     roster: Roster = no_children
+    mcp: McpManager | None = None  # the MCP servers of this process
+    processes: Processes | None = None  # None: nothing can run in the background

@@ -4,6 +4,9 @@ from ..core.agent import AgentReport
 from ..core.chat import MessageClass
 from ..core.errors import ErrorInfo, ErrorKind
 from ..core.tool import Effect, TodoState, ToolResult
+from ..policy.redact import redact
+from ..tools.batch_tool import unfolded
+from ..tools.promotion import how_it_is
 from ..tools.subagent_result import render
 from .iteration import IterationContext
 
@@ -11,6 +14,7 @@ MAX_NUDGE_ATTEMPTS = 3
 READS_IN_A_ROW = 5
 PROACTIVE_EVERY = 10  # iterations (LOOP-04)
 _RESULT_CHARS = 3_600
+_PROCESS_LINES, _PROCESS_CHARS, _PROCESS_COMMAND = 20, 2_000, 200
 
 
 def after_calls(ctx: IterationContext) -> None:
@@ -39,6 +43,23 @@ async def subagents_ended(ctx: IterationContext) -> None:
     returned = ctx.children.take_returned()
     if returned and ctx.nudge("subagent_synthesis", MAX_NUDGE_ATTEMPTS):
         ctx.remind("subagent_synthesis", count=returned)
+
+
+async def processes_ended(ctx: IterationContext) -> None:
+    """Background tasks that ended since the last turn, each told once, with its code and its last lines (SHL-11, P17)."""
+    processes = ctx.ports.processes
+    for info in () if processes is None else processes.take_ended():
+        text = redact(await processes.tail(info.id, _PROCESS_LINES)) if processes else ""
+        command = " ".join(info.command.split())[:_PROCESS_COMMAND]
+        ctx.remind(
+            "process_ended",
+            MessageClass.DIRECTIVE,
+            process_id=info.id,
+            command=redact(command),
+            how=how_it_is(info),
+            output=text[-_PROCESS_CHARS:].strip() or "(none)",
+            path=info.output,
+        )
 
 
 def tell_report(ctx: IterationContext, agent_id: str, report: AgentReport | ErrorInfo) -> None:
@@ -101,7 +122,7 @@ def _denied(ctx: IterationContext) -> None:
 
 def _reads(ctx: IterationContext) -> None:
     """Answers in a row that only read. Waiting for a sub-agent or a process is no reading."""
-    tools = [ctx.dispatcher.registry.resolve(call.name) for call in ctx.calls]
+    tools = [ctx.dispatcher.registry.resolve(call.name) for call in unfolded(ctx.calls)]
     only = all(
         not isinstance(tool, ErrorInfo) and tool.effects <= {Effect.READ, Effect.NET} and not tool.poller
         for tool in tools

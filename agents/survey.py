@@ -4,26 +4,25 @@ from pydantic import TypeAdapter, ValidationError
 
 from ..core.agent import AgentStatus
 from ..core.chat import Question
-from ..core.errors import ErrorInfo, ErrorKind
+from ..core.errors import ErrorInfo, ErrorKind, OpenDevError
 from ..core.ports import Asker
+from ..tools.questions import answered, checked
 from .iteration import End
 
-MAX_QUESTIONS = 4
 _QUESTIONS: TypeAdapter[tuple[Question, ...]] = TypeAdapter(tuple[Question, ...])
 
 
 async def survey(prompt: str, ask: Asker) -> End:
     """Ask what ``prompt`` says: a JSON list of questions, or one plain question."""
-    questions = _parse(prompt)
-    if not 1 <= len(questions) <= MAX_QUESTIONS:
-        message = f"Ask-User takes one to {MAX_QUESTIONS} questions, not {len(questions)}."
-        return End(AgentStatus.FAILED, error=ErrorInfo(kind=ErrorKind.TOOL, message=message))
+    try:
+        questions = checked(_parse(prompt))
+    except OpenDevError as error:
+        return End(AgentStatus.FAILED, error=error.info)
     answers = await ask.question(questions)
     if answers is None:
         error = ErrorInfo(kind=ErrorKind.UNANSWERED, message="Nobody answered the questions.")
         return End(AgentStatus.UNANSWERED, error=error)
-    pairs = zip(questions, answers, strict=False)
-    return End(AgentStatus.DONE, "\n".join(f"{question.text}\n→ {answer}" for question, answer in pairs))
+    return End(AgentStatus.DONE, answered(questions, answers))
 
 
 def _parse(prompt: str) -> tuple[Question, ...]:

@@ -9,8 +9,10 @@ from typer.core import TyperCommand, TyperGroup
 ROOMS = {
     "agents": "Agent types. Example: opendev agents list",
     "config": "Show, explain and change settings. Example: opendev config explain model",
+    "mcp": "MCP servers. Example: opendev mcp list",
     "models": "Models and roles. Example: opendev models list",
     "policy": "Safety rules. Example: opendev policy check -- git push --force",
+    "skills": "Skills. Example: opendev skills list",
     "swarm": "Batches of tickets. Example: opendev swarm tickets.toml",
     "tools": "Tools: list, show, run by hand. Example: opendev tools list",
     "worktrees": "Working copies of agents. Example: opendev worktrees list",

@@ -172,6 +172,8 @@ async def _spent(hub: Hub, *, replayed: bool) -> tuple[Usage, int]:
 
 def _task(project: Project, session: str, options: PromptOptions, models: dict[Role, str]) -> AgentTask:
     spec = agent_types(own_agents(project).specs)[options.agent]
+    if project.loaded.origins["model"][-1].layer == "command line":
+        spec = spec.model_copy(update={"model": ""})  # --model is above every setting, the agent's own too
     return AgentTask(
         id=f"main-{session}",
         run_id=session,

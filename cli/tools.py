@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +28,7 @@ from ..tools.dispatch import Dispatcher
 from ..tools.files import SeenHashes
 from ..tools.lsp.symbols import LspSymbols
 from ..tools.registry import ToolRegistry
+from ..tools.shell.background import BackgroundTasks
 from ..tools.shell.process import ProcessShell
 from ..tools.shell.reap import HAS_PROC, kill_marked
 from .project import Project, open_project
@@ -135,14 +137,22 @@ async def _run(project: Project, call: ToolCall, level: ApprovalLevel) -> ToolRe
     await asyncio.to_thread(scratch.mkdir, mode=0o700, parents=True, exist_ok=True)
     marker = {AGENT_MARK: agent}
     shell = ProcessShell(log_dir=scratch, marker=marker)
-    symbols = LspSymbols(env=env, cache_dir=project.layout.home / "cache", path=env.get("PATH", ""))
+    processes = BackgroundTasks(root=project.path, marker=marker)
+    symbols = LspSymbols(
+        env=env,
+        cache_dir=project.layout.home / "cache",
+        path=env.get("PATH", ""),
+        diagnostics=project.config.lsp.diagnostics == "on",
+    )
     this = asyncio.current_task()
     try:
         with stopping(lambda why: this and this.cancel(why)):
-            return await _dispatch(project, call, level, _context(project, agent, scratch, shell, symbols))
+            ctx = _context(project, agent, scratch, shell, symbols)
+            return await _dispatch(project, call, level, replace(ctx, processes=processes))
     finally:
         await symbols.close()
         await _tidy(shell, marker, scratch)
+        await processes.close()
 
 
 async def _tidy(shell: ProcessShell, marker: Mapping[str, str], scratch: Path) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,9 +18,10 @@ from ..core.agent import AgentSpec
 from ..core.errors import OpenDevError
 from ..core.events import Notice
 from ..core.ports import LeaseDesk, Runtime
-from ..core.tool import Limits
+from ..core.tool import Limits, WebRules
 from ..worktrees.keeper import Keeper
 from .catalogue import local_file, open_catalog
+from .extensions import load_extensions
 from .project import Project
 
 RuntimeKind = Literal["auto", "ray", "local"]
@@ -40,6 +42,7 @@ async def open_hub(  # noqa: PLR0913 - the composition of one run
     configured ones."""
     config = project.config
     custom = await asyncio.to_thread(own_agents, project)
+    more = await asyncio.to_thread(load_extensions, project)
     settings = HubSettings(
         run_id=run_id,
         runtime=runtime,
@@ -55,7 +58,10 @@ async def open_hub(  # noqa: PLR0913 - the composition of one run
         run_id=run_id,
         home=str(project.layout.home),
         child_env=project.environment.child_env(),
-        agent=agent_settings(project, custom.specs, models),
+        agent=agent_settings(project, custom.specs, models).model_copy(
+            update={"mcp": more.mcp, "skills": more.skills}
+        ),
+        diagnostics=config.lsp.diagnostics == "on",
     )
     ports = HubPorts(
         clock=project.clock,
@@ -69,7 +75,7 @@ async def open_hub(  # noqa: PLR0913 - the composition of one run
     hub = Hub(settings, ports)
     try:
         await hub.start()
-        for text in (*custom.refused, *custom.notes):
+        for text in (*custom.refused, *custom.notes, *more.notes):
             hub.emit(Notice(level="warning", text=text))
         yield hub
     finally:
@@ -78,7 +84,10 @@ async def open_hub(  # noqa: PLR0913 - the composition of one run
 
 def own_agents(project: Project) -> CustomAgents:
     """The user's own agent types, and the project's as far as the user agreed to them. Blocking."""
-    return load_custom(project.layout.home, project.path)
+    found = load_custom(project.layout.home, project.path)
+    named = project.config.named_model
+    specs = tuple(spec.model_copy(update={"model": named(spec.model)}) for spec in found.specs)
+    return replace(found, specs=specs)
 
 
 def agent_settings(
@@ -107,8 +116,11 @@ def agent_settings(
         limits=tool_limits(config),
         blocked_commands=config.blocked_commands,
         memory=MemorySettings.model_validate(config.memory.model_dump()),
+        schema_deferral=config.schema_deferral,
         thinking=config.thinking.level,
         custom=custom,
+        seeing=tuple(sorted(filter(catalog.has_vision, named))),
+        web=WebRules(**config.web.model_dump()),
     )
 
 
@@ -117,6 +129,7 @@ def tool_limits(config: AppConfig) -> Limits:
     return Limits(
         command_idle_s=config.commands.idle_s,
         command_total_s=config.commands.total_s,
+        startup_s=config.commands.startup_s,
         offload_chars=config.context.offload_chars,
         edit_similarity=config.edit.similarity,
     )

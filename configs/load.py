@@ -31,6 +31,8 @@ _GUARDED = (  # what a project's file may not widen; prices hold the user's cap 
     "catalog.url",
     "hooks.SubagentStart",
     "hooks.SubagentStop",
+    "web.allow_private",
+    "web.search_provider",
 )
 _LEVELS = [ApprovalLevel.MANUAL, ApprovalLevel.SEMI_AUTO, ApprovalLevel.AUTO]
 
@@ -242,7 +244,7 @@ def _narrower(key: str, mine: Any, below: Any) -> bool:
     if key == "approval":
         known = [level.value for level in _LEVELS]
         return mine not in known or (below in known and known.index(mine) <= known.index(below))
-    return key == "auto_approve" and mine is False
+    return key in ("auto_approve", "web.allow_private") and mine is False
 
 
 def _shown(value: Any) -> str:

@@ -45,10 +45,17 @@ class Thinking(Frozen):
 
 
 class Commands(Frozen):
-    """Limits of one shell command, in seconds without output and in all."""
+    """Limits of one shell command, in seconds without output and in all; how long a server is watched while it starts."""
 
     idle_s: float = Field(gt=0)
     total_s: float = Field(gt=0)
+    startup_s: float = Field(gt=0, le=120)
+
+
+class Lsp(Frozen):
+    """Language servers: whether edits report the errors that a running server sees afterwards (FIL-10)."""
+
+    diagnostics: Literal["on", "off"]
 
 
 class Edit(Frozen):
@@ -146,6 +153,13 @@ class Hooks(Frozen):
     SubagentStop: tuple[HookGroup, ...]
 
 
+class Web(Frozen):
+    """Whether web tools may reach private addresses; the engine that ``web_search`` asks."""
+
+    allow_private: bool
+    search_provider: str = Field(min_length=1)
+
+
 class Price(Frozen):
     """US dollars per million tokens."""
 
@@ -167,12 +181,14 @@ class AppConfig(Frozen):
     auto_approve: bool
     approval: ApprovalLevel
     blocked_commands: tuple[str, ...]
+    schema_deferral: Literal["off", "external", "all"]  # whose tool schemas wait for their activation (C-12)
     roles: Roles
     tiers: Tiers
     agents: Agents
     thinking: Thinking
     commands: Commands
     edit: Edit
+    lsp: Lsp
     context: Context
     memory: Memory
     retry: Retry
@@ -180,6 +196,7 @@ class AppConfig(Frozen):
     catalog: CatalogSettings
     swarm: Swarm
     runtime: RuntimeSettings
+    web: Web
     hooks: Hooks
     prices: dict[str, Price] = {}  # of models no catalogue knows
 
@@ -199,6 +216,11 @@ class AppConfig(Frozen):
     def tier_models(self) -> dict[str, str]:
         """The configured models by tier, each as provider/NAME; tiers left empty are absent."""
         return {tier: self._qualified(model) for tier, model in self.tiers.model_dump().items() if model}
+
+    def named_model(self, name: str) -> str:
+        """What a tier or a model without its provider stands for; empty when the tier has no model (SUB-10)."""
+        tiers = self.tiers.model_dump()
+        return self._qualified(tiers.get(name, name)) if name and tiers.get(name, name) else ""
 
     def _qualified(self, model: str) -> str:
         return model if "/" in model or not self.provider else f"{self.provider}/{model}"

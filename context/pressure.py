@@ -5,7 +5,15 @@ from collections.abc import Iterable
 from enum import IntEnum
 from itertools import pairwise
 
-from ..core.chat import AssistantMessage, Message, SystemMessage, ToolMessage, ToolSchema, canonical
+from ..core.chat import (
+    IMAGE_TOKENS,
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolMessage,
+    ToolSchema,
+    canonical,
+)
 
 CHARS_PER_TOKEN = 4
 _MESSAGE_TOKENS = 4  # role and separators
@@ -36,7 +44,7 @@ def message_tokens(message: Message) -> int:
     elif isinstance(message, ToolMessage):
         chars = len(message.content) + len(message.name)
     else:
-        chars = len(message.content)
+        chars = len(message.content) + len(message.images) * IMAGE_TOKENS * CHARS_PER_TOKEN
     return _MESSAGE_TOKENS + -(-chars // CHARS_PER_TOKEN)
 
 

@@ -55,12 +55,24 @@ class SystemMessage(Frozen):
     dynamic: str = ""
 
 
+IMAGE_TOKENS = 1_600  # estimate of a picture, whatever its bytes
+ImageType = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
+
+
+class ImagePart(Frozen):
+    """A picture in a message; ``data`` is base64."""
+
+    media_type: ImageType
+    data: str = Field(repr=False)
+
+
 class UserMessage(Frozen):
-    """What the user, or the harness in the user's role, says."""
+    """What the user, or the harness in the user's role, says; ``images`` go to models with vision only."""
 
     role: Literal["user"] = "user"
     content: str
     msg_class: MessageClass = MessageClass.USER
+    images: tuple[ImagePart, ...] = ()
 
 
 class AssistantMessage(Frozen):
@@ -158,11 +170,12 @@ class ModelFailed(Frozen):
 
 
 class Question(Frozen):
-    """One structured question to the user: two to four options, or free text (TSK-01)."""
+    """One structured question to the user: two to four options and "Other", or free text (TSK-01). Any text may answer it."""
 
     text: str
     header: str = ""
     options: tuple[str, ...] = ()
+    descriptions: tuple[str, ...] = ()  # of the options, in their order
     multiple: bool = False
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 
 from .agent import AgentReport, SpawnRequest
 from .approval import ApprovalAnswer, ApprovalRequest
-from .chat import ModelFailed, ModelReply, ModelRequest, Question
+from .chat import ImagePart, ModelFailed, ModelReply, ModelRequest, Question, ToolSchema
 from .errors import ErrorInfo
 from .events import Event
 from .lease import Lease
@@ -29,6 +29,12 @@ class ModelClient(Protocol):
     ) -> ModelReply | ModelFailed: ...
 
 
+class Vision(Protocol):
+    """Asks the vision model of a run about one picture. Raises ``OpenDevError`` (config) when no model sees (MOD-02)."""
+
+    async def __call__(self, question: str, image: ImagePart, /) -> ModelReply | ModelFailed: ...
+
+
 class Asker(Protocol):
     """Reaches a person, through the hub."""
 
@@ -48,6 +54,18 @@ class Spawner(Protocol):
 
     async def output(self, agent_id: str, wait_s: float) -> AgentReport | str | ErrorInfo:
         """The report of a background agent, or its id while it runs."""
+        ...
+
+
+class ToolDirectory(Protocol):
+    """The tools that an agent may call and whose schemas it is sent only once they are activated (MCP-01)."""
+
+    def deferred(self) -> tuple[ToolSchema, ...]:
+        """All of them, activated or not, sorted by name."""
+        ...
+
+    async def settled(self, wait_s: float) -> tuple[str, ...]:
+        """Wait until every source has been read, at most ``wait_s`` seconds; one sentence for each that could not be (yet)."""
         ...
 
 
@@ -114,8 +132,8 @@ class Processes(Protocol):
         """How it is when it ended, or after ``seconds``."""
         ...
 
-    def first_output(self, id: str) -> CommandResult:
-        """What it wrote so far, in the form of a command in front; its live text is taken by that."""
+    def first_output(self, id: str) -> tuple[str, int]:
+        """The text so far and the bytes left out of it; later output is in the output file only."""
         ...
 
     def live(self, id: str) -> str:
@@ -157,6 +175,25 @@ class SymbolPlace(Frozen):
     line: int
     column: int
     body: str = ""
+    start: tuple[int, int] = (0, 0)  # the whole definition; lines and code points from 0, the end exclusive
+    end: tuple[int, int] = (0, 0)
+
+
+class SymbolUse(Frozen):
+    """One reference to a symbol; line and column count from 1, ``text`` is the line."""
+
+    path: str
+    line: int
+    column: int
+    text: str
+
+
+class CodeProblem(Frozen):
+    """An error a language server found in a file; line and column count from 1."""
+
+    line: int
+    column: int
+    message: str
 
 
 class TextEdit(Frozen):
@@ -176,6 +213,17 @@ class Symbols(Protocol):
         self, root: Path, place: SymbolPlace, new_name: str
     ) -> dict[str, tuple[TextEdit, ...]]:
         """The edits by root-relative path, in files of the root only."""
+        ...
+
+    async def references(
+        self, root: Path, place: SymbolPlace, *, include_declaration: bool
+    ) -> tuple[SymbolUse, ...]:
+        """Every reference in files of the root, by path and line."""
+        ...
+
+    async def problems(self, root: Path, path: str) -> tuple[CodeProblem, ...] | None:
+        """Errors in the present text of a file (FIL-10); None when no server runs that could tell in time. Never raises
+        ``OpenDevError``."""
         ...
 
     async def close(self) -> None: ...

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from .approval import ApprovalLevel, Mode
-from .chat import ToolCall, ToolMessage, ToolSchema
+from .chat import ToolCall, ToolMessage
 from .clock import Clock
 from .errors import ErrorInfo, ErrorKind
 from .interrupt import InterruptToken
 from .model import Frozen, JsonObject
-from .ports import Asker, EventSink, Processes, SeenFiles, Shell, Spawner, Symbols
+from .ports import Asker, EventSink, Processes, SeenFiles, Shell, Spawner, Symbols, ToolDirectory, Vision
 from .scope import Scope
 
 
@@ -95,6 +95,14 @@ class Limits:
     edit_similarity: Literal["locate", "apply"] = "locate"  # C-46: what edit passes 3 and 8 may do
 
 
+@dataclass(frozen=True, slots=True)
+class WebRules:
+    """What web tools may reach, and which engine searches."""
+
+    allow_private: bool = False  # loopback, local networks, link-local
+    search_provider: str = "duckduckgo"
+
+
 class Skill(Frozen):
     """What is known of a skill before it is loaded: its file, and the SHA-256 that the file must still have (SKL-02)."""
 
@@ -104,10 +112,6 @@ class Skill(Frozen):
     digest: str
     tier: Literal["project", "user"]
     namespace: str = "default"
-
-
-def _nothing_deferred() -> tuple[ToolSchema, ...]:
-    return ()
 
 
 class InnerCalls(Protocol):
@@ -146,10 +150,13 @@ class ToolContext:
     )  # at AUTO, outside of plan mode, a plan needs no person (APR-09)
     plans: Path | None = None  # the folder of plan files
     plan: Path | None = None  # the one file in it that this agent may read and write
-    deferred: Callable[[], tuple[ToolSchema, ...]] = _nothing_deferred  # tools whose schemas are not sent yet
+    directory: ToolDirectory | None = None  # the tools whose schemas are not sent yet
     skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
     processes: Processes | None = None  # None: nothing can go on in the background here
     inner: InnerCalls | None = None  # set by the dispatcher; None inside an inner call
+    offers: frozenset[str] = frozenset()  # the agent's tools by name: no advice names another (TOR-06)
+    web: WebRules = WebRules()
+    vision: Vision | None = None  # None: no model can be asked here
 
     @property
     def own_places(self) -> tuple[Path, ...]:
@@ -183,7 +190,9 @@ class Tool(Generic[A]):
     reports: bool = (
         False  # its result is a sub-agent's report: capped by itself and with the others of one answer
     )
-    description: str = ""  # of a tool that has no template: an MCP server's, which is data and not to be trusted
+    description: str = (
+        ""  # of a tool that has no template: an MCP server's, which is data and not to be trusted
+    )
 
     @property
     def read_only(self) -> bool:

@@ -45,7 +45,7 @@ def _is_empty(message: Message) -> bool:
         case SystemMessage():
             return not (message.stable.strip() or message.dynamic.strip())
         case UserMessage():
-            return not message.content.strip()
+            return not (message.content.strip() or message.images)
         case AssistantMessage():
             return not (message.content.strip() or message.tool_calls or message.thinking)
         case ToolMessage():
@@ -57,12 +57,25 @@ def _message(message: Message, *, anthropic: bool) -> JsonObject:
         case SystemMessage():
             return {"role": "system", "content": _system(message, anthropic=anthropic)}
         case UserMessage():
-            return {"role": "user", "content": message.content}
+            return {"role": "user", "content": _user(message)}
         case AssistantMessage():
             return _assistant(message, anthropic=anthropic)
         case ToolMessage():
             content = message.content if message.content.strip() else NO_OUTPUT
             return {"role": "tool", "tool_call_id": message.call_id, "name": message.name, "content": content}
+
+
+def _user(message: UserMessage) -> str | list[JsonObject]:
+    """Plain text; with pictures a block for each part, which litellm translates for providers of another form (VIS-02)."""
+    if not message.images:
+        return message.content
+    blocks: list[JsonObject] = [
+        {"type": "image_url", "image_url": {"url": f"data:{image.media_type};base64,{image.data}"}}
+        for image in message.images
+    ]
+    if message.content.strip():
+        blocks.append({"type": "text", "text": message.content})
+    return blocks
 
 
 def _system(message: SystemMessage, *, anthropic: bool) -> str | list[JsonObject]:

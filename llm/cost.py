@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from ..core.chat import ModelRequest, Usage
+from ..core.chat import IMAGE_TOKENS, ModelRequest, Usage, UserMessage
 from ..core.model import Frozen
 
 CHARS_PER_TOKEN = 4  # the usual rule of thumb; only where nothing is reported
@@ -58,9 +58,11 @@ def tokens_of(text: str) -> int:
 
 
 def prompt_tokens(request: ModelRequest) -> int:
-    """An estimate of the prompt: messages and tool schemas as JSON, a quarter of the characters."""
-    size = sum(len(message.model_dump_json()) for message in request.messages)
-    return -(-(size + sum(len(tool.model_dump_json()) for tool in request.tools)) // CHARS_PER_TOKEN)
+    """An estimate of the prompt: messages and tool schemas as JSON, a quarter of the characters; pictures by number."""
+    size = sum(len(message.model_dump_json(exclude={"images"})) for message in request.messages)
+    size += sum(len(tool.model_dump_json()) for tool in request.tools)
+    images = sum(len(message.images) for message in request.messages if isinstance(message, UserMessage))
+    return -(-size // CHARS_PER_TOKEN) + images * IMAGE_TOKENS
 
 
 def settle_counts(reported: Counts | None, request: ModelRequest, written: str) -> Counts:

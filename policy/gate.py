@@ -9,7 +9,7 @@ from ..core.errors import OpenDevError
 from ..core.model import Frozen
 from ..core.scope import Scope
 from ..core.tool import Effect, Tool
-from .mode import INTERNAL, judge_mode
+from .mode import INTERNAL, OWN_PROCESSES, judge_mode
 from .paths import confine, relative
 from .rules import judge_command
 from .verdict import Verdict, allow, ask, deny, join
@@ -118,7 +118,8 @@ class Gate:
             case ApprovalLevel.MANUAL:
                 return ask("level", "Every call is confirmed at the level manual.")
             case ApprovalLevel.SEMI_AUTO:
-                if tool.read_only or tool.effects <= {Effect.SPAWN, Effect.READ}:
+                harmless = tool.read_only or tool.name in OWN_PROCESSES
+                if harmless or tool.effects <= {Effect.SPAWN, Effect.READ}:
                     return allow("level")
                 return ask(
                     "level",

@@ -6,11 +6,22 @@ from ..core.approval import Mode
 from ..core.tool import Tool
 from .verdict import Verdict, allow, deny
 
-# Tools that touch nothing but the agent's own record, and the one that asks by itself: never asked about, open in plan mode.
+# Tools that touch nothing but the agent's own record, those that ask by themselves, and the batch, whose inner calls are judged
+# one by one: never asked about.
 INTERNAL = frozenset(
-    {"write_todos", "update_todo", "complete_todo", "list_todos", "task_complete", "present_plan"}
+    {
+        "write_todos",
+        "update_todo",
+        "complete_todo",
+        "list_todos",
+        "task_complete",
+        "present_plan",
+        "ask_user",
+        "batch_tool",
+    }
 )
-_PLANNING = INTERNAL | {"spawn_subagent"}
+OWN_PROCESSES = frozenset({"kill_process"})  # ends only what the agent itself was allowed to start
+_PLANNING = (INTERNAL | {"spawn_subagent"}) - {"batch_tool"}
 
 
 def judge_mode(mode: Mode, tool: Tool[Any]) -> Verdict:

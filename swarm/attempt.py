@@ -162,7 +162,9 @@ class Attempts:
         return put
 
     def _task(self, ticket: Ticket, attempt: int, name: str, lease: Lease, feedback: str) -> AgentTask:
-        models = dict(self._settings.models)
+        models, spec = dict(self._settings.models), self._settings.specs[ticket.agent]
+        if ticket.recipe or ticket.model:
+            spec = spec.model_copy(update={"model": ""})  # the ticket's word is above the agent's own model
         if ticket.recipe:
             models = {Role.ACTION: RECIPE_MODEL}
         elif ticket.model:
@@ -170,7 +172,7 @@ class Attempts:
         return AgentTask(
             id=f"{self._settings.run_id}-{ticket.id}-{attempt}{name}",
             run_id=self._settings.run_id,
-            spec=self._settings.specs[ticket.agent],
+            spec=spec,
             prompt=ticket_prompt(ticket, attempt, feedback),
             root=lease.path,
             attempt=attempt,

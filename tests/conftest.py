@@ -14,6 +14,13 @@ from opendev.core.ports import Runtime
 from support.runtimes import SharedRuntime
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All Ray tests go to one process of ``pytest -n``: they share one Ray, and two at once would starve the machine."""
+    for item in items:
+        if item.get_closest_marker("ray"):
+            item.add_marker(pytest.mark.xdist_group("ray"))
+
+
 @pytest.fixture(scope="session")
 def ray_session() -> Iterator[RayRuntime]:
     """A private local Ray whose workers can import ``support``."""

@@ -7,7 +7,7 @@ redaction → offload → event and message. One call that fails, whatever the r
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..core.approval import ApprovalRequest
@@ -77,6 +77,10 @@ class Dispatcher:
     changed: set[str] = field(default_factory=set[str])
     last_failure: ErrorInfo | None = None
     denied: bool = False
+    nested: bool = False  # it runs the calls of a batch
+    inner: list[tuple[ToolCall, ToolMessage]] = field(
+        default_factory=list[tuple[ToolCall, ToolMessage]]
+    )  # calls that batches of the latest ``run`` made, with their results
     _slots: list[ToolMessage | None] = field(default_factory=list["ToolMessage | None"])
     _reports: list[int] = field(default_factory=list[int])  # slots with reports of sub-agents
 
@@ -88,7 +92,7 @@ class Dispatcher:
         Cancelling this coroutine cancels what runs and raises ``CancelledError``; the results that were in by then are in
         ``finished``, and the caller gives the other calls a synthetic result (T-18).
         """
-        self.last_failure, self.denied = None, False
+        self.last_failure, self.denied, self.inner = None, False, []
         self._slots = [None] * len(calls)
         self._reports = []
         for start, end, limit in self._batches(calls):
@@ -125,7 +129,31 @@ class Dispatcher:
         return "spawn" if tool.effects <= {Effect.SPAWN, Effect.READ} else "write"
 
     def _job(self, index: int, call: ToolCall) -> _Job:
-        return _Job(index=index, call=call, ctx=self.make_context(call.id))
+        ctx = self.make_context(call.id)
+        return _Job(index=index, call=call, ctx=ctx if self.nested else replace(ctx, inner=self._inner))
+
+    async def _inner(
+        self, calls: Sequence[ToolCall], *, parallel: bool, stop: bool
+    ) -> tuple[ToolMessage, ...]:
+        """The calls of a batch, each through every gate like a call of its own (BAT-02); ``core.tool.InnerCalls``."""
+        below = replace(self, nested=True, last_failure=None, denied=False, inner=[], _slots=[], _reports=[])
+        done: list[ToolMessage] = []
+        try:
+            for some in [calls] if parallel else [[call] for call in calls]:
+                done += await below.run(some)
+                if stop and done[-1].is_error:
+                    break
+        finally:
+            self.denied = self.denied or below.denied
+            self.inner += zip(calls, done, strict=False)
+        skipped = "Error: not run: a call before it failed."
+        return (
+            *done,
+            *(
+                ToolMessage(call_id=call.id, name=call.name, content=skipped, is_error=True, summary=skipped)
+                for call in calls[len(done) :]
+            ),
+        )
 
     async def _run_batch(self, jobs: list[_Job], limit: int) -> None:
         for job in jobs:
@@ -143,6 +171,8 @@ class Dispatcher:
             job.result = _failed(tool)
             return
         job.tool = tool
+        if self.registry.is_deferred(tool.name):
+            job.ctx.memo.activated.add(tool.name)  # a direct call discovers (MCP-06)
         if call.problem:
             why = f"The call of {tool.name} did not run: its arguments could not be read: {call.problem}"
             job.result = ToolResult.failure(

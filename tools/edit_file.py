@@ -8,6 +8,7 @@ from ..core.errors import ErrorKind, OpenDevError
 from ..core.model import Frozen
 from ..core.tool import Effect, Limits, Tool, ToolContext, ToolResult
 from .blocking import run_blocking
+from .diagnostics import with_problems
 from .edit.canonical import printable
 from .edit.chain import Edited, chain, edit
 from .edit.diff import diff
@@ -130,7 +131,7 @@ def _result(target: Place, change: _Change, *, hard_links: bool) -> ToolResult:
 
 
 async def _run(args: Args, ctx: ToolContext) -> ToolResult:
-    return await run_blocking(_edit, args, ctx)
+    return await with_problems(await run_blocking(_edit, args, ctx), ctx)
 
 
 TOOL = Tool(

@@ -31,7 +31,8 @@ class Offloader:
         scratch folder cannot be written.
         """
         window = tool.name == "read_file" and _WINDOW & args.model_fields_set
-        limit = self.limits.result_chars if window else self.limits.offload_chars
+        whole = window or tool.name == "batch_tool"  # the results in a batch were shortened one by one
+        limit = self.limits.result_chars if whole else self.limits.offload_chars
         if len(text) <= limit:
             return text
         shown = self.write(tool.name, call_id, text)

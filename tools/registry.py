@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ..core.chat import ToolSchema
 from ..core.errors import ErrorInfo, ErrorKind, OpenDevError
@@ -16,7 +16,38 @@ from .schema import schema_of
 
 _TEMPLATES = Path(__file__).parents[1] / "templates" / "tools"
 _VARIABLE = re.compile(r"\$\{([A-Z_]+)\}")
-_ALIASES = {"text_search": "search"}  # C-22
+# C-22, and what models are used to from elsewhere.
+_ALIASES = {
+    "text_search": "search",
+    "use_skill": "invoke_skill",
+    "grep": "search",
+    "read": "read_file",
+    "ls": "list_files",
+    "bash": "run_command",
+}
+SEARCH = "search_tools"
+# Always sent, whatever is deferred (REG-08): what nearly every task needs, and what the prompts and reminders name.
+CORE = frozenset(
+    {
+        "read_file",
+        "write_file",
+        "edit_file",
+        "list_files",
+        "search",
+        "run_command",
+        "find_symbol",
+        "write_todos",
+        "update_todo",
+        "complete_todo",
+        "ask_user",
+        "spawn_subagent",
+        "get_subagent_output",
+        "present_plan",
+        "task_complete",
+        SEARCH,
+    }
+)
+Deferral = Literal["off", "external", "all"]
 _PREFIX = 4  # a shorter beginning of a name says too little
 
 
@@ -25,6 +56,8 @@ class ToolRegistry:
 
     The first stays so that a later source (an MCP server) can never stand in for a built-in tool (M05). ``external`` gives
     the tools of MCP servers as they are now; an allow-list names them in full or by a pattern such as ``mcp__github__*``.
+    ``deferral`` says whose schemas wait for their activation (C-12): nobody's, those of external tools, or those of all tools
+    outside of ``CORE``; the latter only for an agent that can search for tools.
     """
 
     def __init__(
@@ -32,6 +65,7 @@ class ToolRegistry:
         tools: Iterable[Tool[Any]],
         allowed: tuple[str, ...] | None = None,
         external: Callable[[], Iterable[Tool[Any]]] = tuple,
+        deferral: Deferral = "external",
     ) -> None:
         known: dict[str, Tool[Any]] = {}
         for tool in tools:
@@ -40,6 +74,9 @@ class ToolRegistry:
         self._tools = {n: known[n] for n in sorted(known) if allowed is None or n in allowed}
         self._allowed = allowed
         self._external = external
+        hidden = set(self._tools) - CORE if deferral == "all" and SEARCH in self._tools else set[str]()
+        self._hidden = frozenset(hidden)
+        self._defers_external = deferral != "off"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -53,24 +90,31 @@ class ToolRegistry:
     def schemas(
         self, variables: Mapping[str, str] | None = None, activated: Collection[str] = ()
     ) -> tuple[ToolSchema, ...]:
-        """What the model is told, sorted by name and byte-stable: the built-in tools, and of the external ones the activated.
+        """What the model is told, sorted by name and byte-stable: all tools but the deferred ones, and of those the activated.
 
         ``variables`` fill ``${NAME}`` in the descriptions (``AGENTS``: the agent types on offer); a missing one reads "none".
 
         Raises:
             OpenDevError: ``INTERNAL`` when a tool has no description.
         """
-        found = [t for name, t in self._discoverable().items() if name in activated] if activated else []
-        shown = sorted([*self._tools.values(), *found], key=lambda tool: tool.name)
-        return tuple(_schema(tool, variables) for tool in shown)
+        late = self._deferred()
+        found = [tool for name, tool in self._all() if name not in late or name in activated]
+        return tuple(_schema(tool, variables) for tool in sorted(found, key=lambda tool: tool.name))
 
     def deferred(self) -> tuple[ToolSchema, ...]:
         """The tools that are sent only once they are activated, sorted by name (MCP-01)."""
-        return tuple(_schema(tool, None) for _, tool in sorted(self._discoverable().items()))
+        return tuple(_schema(tool, None) for _, tool in sorted(self._deferred().items()))
 
     def is_deferred(self, name: str) -> bool:
         """Whether the tool of this name is one of ``deferred``."""
-        return name not in self._tools and name in self._discoverable()
+        return name in self._deferred()
+
+    def _all(self) -> tuple[tuple[str, Tool[Any]], ...]:
+        return (*self._tools.items(), *self._discoverable().items())
+
+    def _deferred(self) -> dict[str, Tool[Any]]:
+        own = {name: self._tools[name] for name in self._hidden}
+        return own | self._discoverable() if self._defers_external else own
 
     def _discoverable(self) -> dict[str, Tool[Any]]:
         """The external tools this agent may call; a second one of a name, and one named like a built-in tool, is left out."""
@@ -119,7 +163,7 @@ class ToolRegistry:
 
     def _alike(self, name: str) -> list[str]:
         last = re.split(r"[.:/]", name.strip())[-1] if not name.startswith("mcp__") else name
-        wanted = _fold(_ALIASES.get(last, last))
+        wanted = _fold(_ALIASES.get(last.casefold(), last))
         same = [item for item in (*self._tools, *self._discoverable()) if _fold(item) == wanted]
         if same or len(wanted) < _PREFIX:
             return same

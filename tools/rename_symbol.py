@@ -1,6 +1,5 @@
 """The tool ``rename_symbol`` (T16): rename a symbol and every reference to it, all files or none (SYM-08, T-19)."""
 
-import ast
 import asyncio
 import keyword
 from dataclasses import asdict
@@ -11,9 +10,11 @@ from ..core.errors import ErrorKind, OpenDevError
 from ..core.model import Frozen
 from ..core.ports import SymbolPlace, TextEdit
 from ..core.tool import Effect, Tool, ToolContext, ToolResult
-from .files import Write, place, read_bytes, writable_place, write_all
+from .diagnostics import with_problems
+from .files import Write, read_bytes, writable_place, write_all
 from .lsp.positions import apply_edits
 from .lsp.words import Occurrence, occurrences
+from .symbol_edit import parses, symbols_named
 
 REMAINING = 50  # occurrences of the old word that are listed
 
@@ -28,7 +29,7 @@ class Args(Frozen):
 
 async def run(args: Args, ctx: ToolContext) -> ToolResult:
     """``data``: {"files", "edits", "remaining": [{path, line, text, code}], "remaining_cut": whether there are more}."""
-    if not args.new_name.isidentifier() or keyword.iskeyword(args.new_name):
+    if not args.new_name.isidentifier() or _is_keyword(args):
         return ToolResult.failure(
             f"{args.new_name!r} is not a valid identifier. Nothing was changed.",
             "Use letters, digits and underscores, not beginning with a digit, and no keyword.",
@@ -41,26 +42,17 @@ async def run(args: Args, ctx: ToolContext) -> ToolResult:
     for change in changes:
         ctx.seen.record(change.path, change.after)
     left = await asyncio.to_thread(occurrences, ctx.root, symbol.name, REMAINING + 1)
-    return _report(args, symbol, edits, left, linked)
+    return await with_problems(_report(args, symbol, edits, left, linked), ctx)
+
+
+def _is_keyword(args: Args) -> bool:
+    return args.file_path.endswith((".py", ".pyi")) and keyword.iskeyword(args.new_name)
 
 
 async def _the_one(args: Args, ctx: ToolContext) -> SymbolPlace:
-    """The symbol meant, which must be one, and whose new name must be free beside it."""
-    path = place(args.file_path, ctx).name
-    if "*" in args.symbol_name:
-        raise OpenDevError(
-            ErrorKind.TOOL, "A rename needs an exact name, without `*`.", "Use find_symbol first."
-        )
-    found = await ctx.symbols.find(ctx.root, args.symbol_name, path)
-    exact = [one for one in found if one.name_path == args.symbol_name] or list(found)
-    if not exact:
-        message = f"{args.symbol_name!r} is not defined in {path}. Nothing was changed."
-        raise OpenDevError(ErrorKind.NOT_FOUND, message, "Use find_symbol to see where it is defined.")
-    if len({one.name_path for one in exact}) > 1:
-        listed = ", ".join(f"{one.name_path} (line {one.line})" for one in exact[:10])
-        message = f"{args.symbol_name!r} is not unique in {path}: {listed}. Nothing was changed."
-        raise OpenDevError(ErrorKind.TOOL, message, "Give the whole name path.")
-    symbol = exact[0]
+    """The symbol meant, whose new name must be free beside it."""
+    symbol = (await symbols_named(args.symbol_name, args.file_path, ctx))[0]
+    path = symbol.path
     sibling = ".".join([*symbol.name_path.split(".")[:-1], args.new_name])
     if symbol.name_path == sibling:
         raise OpenDevError(ErrorKind.TOOL, f"{symbol.name_path} has this name already. Nothing was changed.")
@@ -88,19 +80,11 @@ def _prepare(edits: dict[str, tuple[TextEdit, ...]], word: str, ctx: ToolContext
         ctx.seen.assert_fresh(target.path, before)
         text = before.decode("utf-8")  # the language server has read it as such
         after = apply_edits(text, wanted, word)
-        if path.endswith((".py", ".pyi")) and _parses(text) and not _parses(after):
+        if path.endswith((".py", ".pyi")) and parses(text) and not parses(after):
             message = f"{path} would no longer be valid Python after the rename. Nothing was changed."
             raise OpenDevError(ErrorKind.TOOL, message)
         changes.append(Write(target.path, target.name, before, after.encode()))
     return tuple(changes)
-
-
-def _parses(text: str) -> bool:
-    try:
-        ast.parse(text.removeprefix("\ufeff"))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
 
 
 def _remaining(title: str, left: tuple[Occurrence, ...], *, code: bool) -> list[str]:

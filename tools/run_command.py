@@ -1,4 +1,4 @@
-"""The tool ``run_command`` (T06): one shell command in the working folder, its output and how it ended (SHL-01 to SHL-09)."""
+"""The tool ``run_command`` (T06): one shell command in the working folder, its output and how it ended, or a background task (SHL-01 to SHL-10)."""
 
 import asyncio
 import contextlib
@@ -13,12 +13,13 @@ from pydantic import Field
 from ..core.errors import ErrorInfo, ErrorKind, OpenDevError
 from ..core.events import ToolOutput
 from ..core.model import Frozen
-from ..core.ports import CommandResult
+from ..core.ports import CommandResult, Processes, ProcessState
 from ..core.tool import Effect, Tool, ToolContext, ToolResult
 from ..policy.paths import confine
 from ..policy.redact import redact
+from .promotion import LOOK_S, POLL_S, in_background, in_front, nowhere, start_up
+from .shell.servers import is_server
 
-POLL_S = 0.1  # SHL-08: how often a running command looks at the interrupt token
 # A package manager that asks "Ok to proceed? (y)" and nothing else on the line (SHL-03).
 _ASKS = re.compile(r"\s*(?:npm\s+init|npx|npm\s+create|pnpm\s+dlx)\b[^|&;<>\n`$]*$")
 
@@ -31,6 +32,9 @@ class Args(Frozen):
         default=None, gt=0, description="End it after this many seconds (default and maximum 600)."
     )
     cwd: str = Field(default="", description="Folder to run it in, relative to the project root (default).")
+    background: bool = Field(
+        default=False, description="Start it and go on: for servers, watchers and long work."
+    )
 
 
 async def run(args: Args, ctx: ToolContext) -> ToolResult:
@@ -42,6 +46,12 @@ async def run(args: Args, ctx: ToolContext) -> ToolResult:
             "Leave out cwd to run in the project root." if args.cwd else "The working folder itself is gone.",
             ErrorKind.NOT_FOUND,
         )
+    promoted = is_server(args.command)
+    if args.background or promoted:
+        if ctx.processes is not None:
+            return await _in_background(args, cwd, ctx, ctx.processes, promoted=promoted)
+        if args.background:
+            return nowhere()
     total = min(args.timeout_s or ctx.limits.command_total_s, ctx.limits.command_total_s)
     result = await _unless_interrupted(
         ctx.shell.run(
@@ -57,11 +67,28 @@ async def run(args: Args, ctx: ToolContext) -> ToolResult:
         ctx,
     )
     if result is None:
-        return ToolResult.failure(
-            f"The command was interrupted ({ctx.interrupt.reason}) and all its processes were ended.",
-            kind=ErrorKind.CANCELLED,
-        )
+        return _interrupted(ctx)
     return await asyncio.to_thread(_report, args, result, cwd)
+
+
+async def _in_background(
+    args: Args, cwd: Path, ctx: ToolContext, processes: Processes, *, promoted: bool
+) -> ToolResult:
+    """A task that ends while it starts up is reported as if it had run in front (T-06)."""
+    seconds = LOOK_S if args.background else min(ctx.limits.startup_s, args.timeout_s or ctx.limits.startup_s)
+    info = await start_up(prepare(args.command), cwd, ctx, processes, seconds)
+    if info is None:
+        return _interrupted(ctx)
+    if info.state is ProcessState.RUNNING:
+        return in_background(info, ctx, processes, promoted=promoted and not args.background)
+    return await asyncio.to_thread(_report, args, in_front(info, processes), cwd)
+
+
+def _interrupted(ctx: ToolContext) -> ToolResult:
+    return ToolResult.failure(
+        f"The command was interrupted ({ctx.interrupt.reason}) and all its processes were ended.",
+        kind=ErrorKind.CANCELLED,
+    )
 
 
 def prepare(command: str) -> str:
@@ -150,5 +177,12 @@ TOOL = Tool(
     run=run,
     effects=frozenset({Effect.READ, Effect.WRITE, Effect.EXEC, Effect.NET}),
     resources=lambda _args: ("*",),  # a command may touch anything: it runs alone
-    aliases={"cmd": "command", "timeout": "timeout_s", "workdir": "cwd", "working_directory": "cwd"},
+    aliases={
+        "cmd": "command",
+        "timeout": "timeout_s",
+        "workdir": "cwd",
+        "working_directory": "cwd",
+        "run_in_background": "background",
+        "is_background": "background",
+    },
 )

@@ -8,6 +8,7 @@ from ..core.errors import ErrorKind, OpenDevError
 from ..core.model import Frozen
 from ..core.tool import Effect, Tool, ToolContext, ToolResult
 from .blocking import run_blocking
+from .diagnostics import with_problems
 from .edit.diff import diff
 from .files import Place, Text, Write, encode, lock_key, os_failure, writable_place, write_bytes_atomic
 
@@ -69,7 +70,7 @@ def _write(args: Args, ctx: ToolContext) -> ToolResult:
 
 
 async def _run(args: Args, ctx: ToolContext) -> ToolResult:
-    return await run_blocking(_write, args, ctx)
+    return await with_problems(await run_blocking(_write, args, ctx), ctx)
 
 
 TOOL = Tool(

@@ -12,6 +12,7 @@ from ..core.events import (
     LeaseEnded,
     Merged,
     Notice,
+    ProcessChanged,
     QuestionAnswered,
     QuestionAsked,
     RunFinished,
@@ -63,6 +64,9 @@ def _tool(event: Event) -> str | None:
             return (
                 f"  {event.tool} {mark}: {event.summary or (event.error.sentence() if event.error else '')}"
             )
+        case ProcessChanged():
+            code = "" if event.exit_code is None else f", exit code {event.exit_code}"
+            return f"  background task {event.id} {event.state}{code}: {event.command}"
         case Compacted():
             return f"  context {event.stage}: {event.before} to {event.after} tokens"
         case _:

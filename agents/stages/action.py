@@ -6,7 +6,7 @@ from ...core.errors import ErrorKind
 from ...core.events import AssistantText
 from ..calling import ask_model
 from ..iteration import IterationContext
-from ..signals import subagents_ended
+from ..signals import processes_ended, subagents_ended
 from ..standing import standing
 from .precheck import tell
 
@@ -21,6 +21,7 @@ _ENDS = {
 async def action(ctx: IterationContext) -> None:
     """Ask the model and take its answer into the conversation. A failed model ends the loop with the last words kept."""
     await subagents_ended(ctx)
+    await processes_ended(ctx)
     ctx.drain()
     if ctx.end is not None:
         return

@@ -9,6 +9,7 @@ from ...core.errors import ErrorInfo, ErrorKind, OpenDevError
 from ...core.ids import new_id
 from ...core.tool import Effect
 from ...policy.mode import INTERNAL
+from ...tools.batch_tool import unfolded
 from ..doomloop import Level, Repetition
 from ..iteration import IterationContext
 
@@ -28,7 +29,7 @@ async def execution(ctx: IterationContext) -> None:
     if ctx.finish in _CUT:
         _refuse(ctx, _CUT[ctx.finish])
         return
-    repetition = ctx.doom.check(ctx.calls)
+    repetition = ctx.doom.check(unfolded(ctx.calls))
     if repetition is None or await _may_repeat(ctx, repetition):
         await _dispatch(ctx)
     await ctx.flush()
@@ -48,7 +49,7 @@ async def _dispatch(ctx: IterationContext) -> None:
     failure = ctx.dispatcher.last_failure
     if failure is not None and isinstance(ctx.dispatcher.registry.resolve(results[-1].name), ErrorInfo):
         failure = failure.model_copy(update={"kind": ErrorKind.TOOL})  # a wrong name is a slip, not a refusal
-    for call, result in zip(ctx.calls, results, strict=True):
+    for call, result in (*zip(ctx.calls, results, strict=True), *ctx.dispatcher.inner):
         ctx.doom.note(call, result)
         _note(ctx, result)
     if ctx.dispatcher.stats.unanswered > unanswered:

@@ -12,6 +12,7 @@ from ..standing import standing
 async def precheck(ctx: IterationContext) -> None:
     """Drain the inbox and run the stage of compaction that is due. Raises ``OpenDevError`` when the disk fails."""
     ctx.drain()
+    ctx.refresh_tools()
     await attach_late_map(ctx)
     ctx.memory.note(ctx.messages.snapshot())
     proactive(ctx)

@@ -68,3 +68,36 @@ def test_a_projects_own_is_named_and_not_used(sandbox: Sandbox, serve: Serve) ->
     assert done.code == 0
     assert any("you have not agreed to it" in str(event.get("text")) for event in done.events)
     assert not server.seen[0].says("poet")
+
+
+@pytest.mark.req("SUB-10")
+@pytest.mark.parametrize(
+    ("own", "asked", "option", "used"),
+    [
+        ("haiku", None, (), "gpt-4.1-nano"),  # the tier's model
+        ("opus", None, (), "gpt-4o-mini"),  # a tier without one: the asking agent's
+        ("openai/gpt-4.1", "haiku", (), "gpt-4.1-nano"),  # what a spawn asks for is above the file
+        ("openai/gpt-4.1", None, (), "gpt-4.1"),
+        ("openai/gpt-4.1", None, ("--agent", "Poet"), "gpt-4.1"),
+        ("haiku", None, ("--agent", "Poet"), "gpt-4.1-nano"),
+        ("openai/gpt-4.1", None, ("--agent", "Poet", "--model", "openai/gpt-4.1-mini"), "gpt-4.1-mini"),
+    ],
+)
+def test_which_model_it_gets(
+    sandbox: Sandbox, serve: Serve, own: str, asked: str | None, option: tuple[str, ...], used: str
+) -> None:
+    put(sandbox, HAIKU.replace("openai/gpt-4.1-nano", own))
+    sandbox.env["OPENDEV_TIERS__HAIKU"] = "openai/gpt-4.1-nano"
+    wish = {"agent": "Poet", "prompt": "sing", **({"model": asked} if asked else {})}
+    server = serve(
+        sessions={
+            "the main task": [call("spawn_subagent", wish), text("Sung.")],
+            "sing": [text("Roses are red.")],
+        }
+    )
+    done = sandbox.here(
+        "-p", "sing" if option else "Do the main task.", *option, "--output", "json", "--runtime", "local"
+    )
+    assert done.code == 0, done
+    poets = [seen for seen in server.seen if "You are a poet" in str(seen.messages[0]["content"])]
+    assert [seen.body["model"] for seen in poets] == [used]

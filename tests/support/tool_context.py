@@ -12,7 +12,7 @@ from opendev.core.clock import SystemClock
 from opendev.core.errors import ErrorInfo
 from opendev.core.events import Event
 from opendev.core.interrupt import InterruptToken
-from opendev.core.ports import CommandResult, SymbolPlace, TextEdit
+from opendev.core.ports import CodeProblem, CommandResult, SymbolPlace, SymbolUse, TextEdit
 from opendev.core.scope import Scope
 from opendev.core.tool import AgentMemo, ToolContext
 from opendev.tools.files import SeenHashes
@@ -87,6 +87,8 @@ class FakeSymbols:
 
     places: tuple[SymbolPlace, ...] = ()
     edits: dict[str, tuple[TextEdit, ...]] = field(default_factory=dict[str, "tuple[TextEdit, ...]"])
+    uses: tuple[SymbolUse, ...] = ()
+    errors: dict[str, tuple[CodeProblem, ...]] = field(default_factory=dict[str, "tuple[CodeProblem, ...]"])
 
     async def find(self, root: Path, name: str, path: str | None) -> tuple[SymbolPlace, ...]:
         return tuple(p for p in self.places if p.name == name and path in (None, p.path))
@@ -95,6 +97,14 @@ class FakeSymbols:
         self, root: Path, place: SymbolPlace, new_name: str
     ) -> dict[str, tuple[TextEdit, ...]]:
         return self.edits
+
+    async def references(
+        self, root: Path, place: SymbolPlace, *, include_declaration: bool
+    ) -> tuple[SymbolUse, ...]:
+        return self.uses
+
+    async def problems(self, root: Path, path: str) -> tuple[CodeProblem, ...] | None:
+        return self.errors.get(path)
 
     async def close(self) -> None:
         return None

@@ -33,11 +33,14 @@ class SymbolCache:
 
     def __init__(self, folder: Path, max_entries: int = MAX_ENTRIES) -> None:
         self._folder, self._max = folder, max_entries
+        self._counts: dict[Path, int] = {}
 
     def raw(self, language: str, key: str) -> tuple[list[JsonObject], str] | None:
         """The server's answer and the encoding that its columns count in."""
-        found = self._load(language, _RAW, key)
-        return None if found is None else (cast("list[JsonObject]", found["answer"]), found["encoding"])
+        found = self._load(language, _RAW, key) or {}
+        if not isinstance(found.get("answer"), list) or not isinstance(found.get("encoding"), str):
+            return None
+        return cast("list[JsonObject]", found["answer"]), found["encoding"]
 
     def put_raw(self, language: str, key: str, answer: list[JsonObject], encoding: str) -> None:
         """Keep an answer."""
@@ -49,7 +52,7 @@ class SymbolCache:
         if found is None:
             return None
         with contextlib.suppress(ValueError):
-            places = _PLACES.validate_python(found["symbols"])
+            places = _PLACES.validate_python(found.get("symbols"))
             return tuple(place.model_copy(update={"path": path}) for place in places)
         return None
 
@@ -77,11 +80,15 @@ class SymbolCache:
             self._trim(path.parent)
 
     def _trim(self, folder: Path) -> None:
-        files = list(folder.iterdir())
-        if len(files) > self._max:
-            files.sort(key=lambda file: file.stat().st_mtime_ns)
-            for file in files[: max(1, self._max // 10)]:
+        count = self._counts.get(folder, self._max)  # unknown: look
+        if count >= self._max:
+            files = [(file.stat().st_mtime_ns, file) for file in folder.iterdir()]
+            surplus = len(files) - self._max
+            doomed = sorted(files)[: surplus + self._max // 10] if surplus > 0 else []
+            for _, file in doomed:
                 file.unlink(missing_ok=True)
+            count = len(files) - len(doomed)
+        self._counts[folder] = count + 1
 
     def _file(self, language: str, level: str, key: str) -> Path:
         return self._folder / language / level / f"{key}.json"

@@ -30,8 +30,8 @@ def to_units(line: str, points: int, encoding: str) -> int:
 
 def slice_of(text: str, start: tuple[int, int], end: tuple[int, int]) -> str:
     """The text between two (line, code-point column) positions, both from 0."""
-    starts = _starts(text)
-    return text[_offset(starts, start, len(text)) : _offset(starts, end, len(text))]
+    starts = offsets(text)
+    return text[offset_of(starts, start, len(text)) : offset_of(starts, end, len(text))]
 
 
 def apply_edits(text: str, edits: tuple[TextEdit, ...], expected: str) -> str:
@@ -41,16 +41,16 @@ def apply_edits(text: str, edits: tuple[TextEdit, ...], expected: str) -> str:
         OpenDevError: ``TOOL`` when edits overlap, or when one would replace something other than ``expected``: the text
             is then not the one that the server saw.
     """
-    starts = _starts(text)
+    starts = offsets(text)
     spans = sorted(
-        {(_offset(starts, e.start, len(text)), _offset(starts, e.end, len(text)), e.text) for e in edits},
+        {(offset_of(starts, e.start, len(text)), offset_of(starts, e.end, len(text)), e.text) for e in edits},
         reverse=True,
     )
     above = len(text)
     for start, end, new in spans:
         if end > above:
             raise OpenDevError(ErrorKind.TOOL, "The language server's edits overlap.", "Nothing was changed.")
-        if text[start:end] != expected:
+        if text[start:end].removeprefix("$") != expected:  # PHP counts the dollar sign to the name
             found = text[start:end][:80]
             message = f"The language server wants to replace {found!r} where {expected!r} should stand."
             raise OpenDevError(ErrorKind.TOOL, message, "Nothing was changed; try again.")
@@ -59,10 +59,12 @@ def apply_edits(text: str, edits: tuple[TextEdit, ...], expected: str) -> str:
     return text
 
 
-def _starts(text: str) -> list[int]:
+def offsets(text: str) -> list[int]:
+    """Where each line begins."""
     return [0, *(found.end() for found in _BREAK.finditer(text))]
 
 
-def _offset(starts: list[int], position: tuple[int, int], size: int) -> int:
+def offset_of(starts: list[int], position: tuple[int, int], size: int) -> int:
+    """The offset of a (line, code point) position from 0 in a text of ``size``; beyond the end is the end."""
     line, column = position
     return min(starts[line] + column, size) if line < len(starts) else size

@@ -6,10 +6,14 @@ from typing import Literal
 
 from ...core.model import JsonObject
 
-Body = Literal["python", "brace", ""]  # how a body is delimited; "": neither, only whole definitions are replaced
+Body = Literal[
+    "python", "brace", ""
+]  # how a body is delimited; "": neither, only whole definitions are replaced
+
+_WAIT_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ServerSpec:
     """One language. ``commands`` are tried in order on the environment's PATH; ``bundled`` ones stand beside our Python.
 
@@ -27,14 +31,20 @@ class ServerSpec:
     init: JsonObject = field(default_factory=dict[str, object])
     settings: JsonObject = field(default_factory=dict[str, object])
     ignored: frozenset[str] = frozenset()
-    wait_s: float = 5.0
+    wait_s: float = _WAIT_S
     body: Body = ""
+    late: bool = False  # it may say "no symbols" right after a file was opened, and know them a moment later
     experimental: bool = False  # only served when asked for by name (SYM-11)
 
     @property
     def programs(self) -> str:
         """The commands that would do, for a message."""
         return " or ".join(dict.fromkeys(command[0] for command in (*self.commands, *self.bundled)))
+
+    @property
+    def slow(self) -> bool:
+        """Whether it reads the whole project first, and tells so only some time after its start."""
+        return self.wait_s > _WAIT_S
 
     def language_id(self, path: str) -> str:
         """What the protocol calls the language of a file."""
@@ -75,14 +85,23 @@ _SCRIPT = {
     ".ts": "typescript", ".mts": "typescript", ".cts": "typescript", ".tsx": "typescriptreact",
     ".js": "javascript", ".mjs": "javascript", ".cjs": "javascript", ".jsx": "javascriptreact",
 }  # fmt: skip
-_C = {".c": "c", ".h": "c", ".cc": "cpp", ".cpp": "cpp", ".cxx": "cpp", ".hh": "cpp", ".hpp": "cpp", ".hxx": "cpp"}
+_C = {
+    ".c": "c",
+    ".h": "c",
+    ".cc": "cpp",
+    ".cpp": "cpp",
+    ".cxx": "cpp",
+    ".hh": "cpp",
+    ".hpp": "cpp",
+    ".hxx": "cpp",
+}
 _JULIA = ("julia", "--startup-file=no", "--history-file=no", "-e", "using LanguageServer; runserver()")
 
 SERVERS: tuple[ServerSpec, ...] = (
     _row("python", "py pyi", "pyright-langserver --stdio", "pip install basedpyright", settings=_PYTHON, init=_PYTHON,
          bundled=(("basedpyright-langserver", "--stdio"),), body="python"),
     _row("typescript", "ts tsx mts cts js jsx mjs cjs", "typescript-language-server --stdio",
-         "npm install -g typescript typescript-language-server", ids=_SCRIPT, body="brace", ignored="dist build coverage",
+         "npm install -g typescript@5 typescript-language-server", ids=_SCRIPT, body="brace", ignored="dist build coverage",
          init={"hostInfo": "opendev", "disableAutomaticTypingAcquisition": True}),
     _row("rust", "rs", "rust-analyzer", "rustup component add rust-analyzer", body="brace", ignored="target", wait_s=20.0),
     _row("go", "go", "gopls", "go install golang.org/x/tools/gopls@latest", body="brace", ignored="vendor", wait_s=10.0),
@@ -108,7 +127,7 @@ SERVERS: tuple[ServerSpec, ...] = (
     _row("elm", "elm", "elm-language-server --stdio", "npm install -g @elm-tooling/elm-language-server",
          ignored="elm-stuff"),
     _row("terraform", "tf tfvars", "terraform-ls serve", "install terraform-ls", body="brace", ids={".tfvars": "terraform-vars"}),
-    _row("shellscript", "sh bash", "bash-language-server start", "npm install -g bash-language-server", body="brace"),
+    _row("shellscript", "sh bash", "bash-language-server start", "npm install -g bash-language-server", body="brace", late=True),
     _row("nix", "nix", "nixd", "nix profile install nixpkgs#nixd"),
     _row("erlang", "erl hrl escript", "erlang_ls --transport stdio", "install erlang_ls", ignored="_build", wait_s=10.0),
     _row("al", "al", "al-language-server", "install the AL Language extension's server as `al-language-server`"),
@@ -129,7 +148,11 @@ SUFFIXES = frozenset(_BY_SUFFIX)
 def server_for(path: str, *, named: bool = True) -> ServerSpec | None:
     """The server of a file, by its extension; an experimental one only when the file was asked for by ``name``."""
     spec = _BY_SUFFIX.get(_suffix(path))
-    if spec is None or (spec.experimental and not named) or spec.ignored & set(PurePosixPath(path).parts[:-1]):
+    if (
+        spec is None
+        or (spec.experimental and not named)
+        or spec.ignored & set(PurePosixPath(path).parts[:-1])
+    ):
         return None
     return spec
 

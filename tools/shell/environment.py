@@ -1,5 +1,7 @@
 """The variables that keep a command from waiting for a person: no pager, no editor, no prompt (P07, P09, SHL-03)."""
 
+import os
+import shutil
 from collections.abc import Mapping
 
 QUIET: Mapping[str, str] = {
@@ -23,3 +25,9 @@ QUIET: Mapping[str, str] = {
 def command_env(env: Mapping[str, str], marker: Mapping[str, str]) -> dict[str, str]:
     """A command's whole environment: ``env``, then the quiet settings, then the marker; nothing of this process."""
     return {**env, **QUIET, **marker}
+
+
+def find_shell(env: Mapping[str, str]) -> str:
+    """The shell that runs commands: bash of ``env``'s path, else sh."""
+    path = env.get("PATH", os.defpath)
+    return shutil.which("bash", path=path) or shutil.which("sh", path=path) or "/bin/sh"

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 import tempfile
 import time
@@ -16,7 +15,7 @@ from typing import BinaryIO, Literal
 
 from ...core.errors import ErrorKind, OpenDevError
 from ...core.ports import CommandResult, Shell
-from .environment import command_env
+from .environment import command_env, find_shell
 from .output import OutputBuffer
 from .pump import Pump
 from .reap import HAS_PROC, end, family
@@ -122,12 +121,10 @@ class ProcessShell(Shell):
         if not await asyncio.to_thread(cwd.is_dir):
             message = f"The folder {cwd} does not exist (any more); the command was not run."
             raise OpenDevError(ErrorKind.NOT_FOUND, message, "Name a folder that exists.")
-        path = env.get("PATH", os.defpath)
-        shell = shutil.which("bash", path=path) or shutil.which("sh", path=path) or "/bin/sh"
         reader, writer = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
-                shell,
+                find_shell(env),
                 "-c",
                 command,
                 cwd=cwd,

@@ -4,7 +4,7 @@ import os
 import select
 import threading
 import time
-from typing import BinaryIO
+from typing import Protocol
 
 from .output import OutputBuffer
 
@@ -13,11 +13,19 @@ POLL_MS = 100  # K23
 LIVE_CHARS = 4_000  # live text that is waiting to be shown; older text is dropped, the result is not touched
 
 
+class Log(Protocol):
+    """Where raw output is kept."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+    def close(self) -> None: ...
+
+
 class Pump:
-    """Owns the read end of a pipe until end of file or ``stop``. A thread, so that a flood never blocks the mailbox,
+    """Owns the read end of a pipe, or a terminal's master end, until end of file or ``stop``. A thread, so that a flood never blocks the mailbox,
     and so that a server left running with ``&`` can go on writing after the call has returned."""
 
-    def __init__(self, fd: int, buffer: OutputBuffer, log: BinaryIO | None, log_cap: int) -> None:
+    def __init__(self, fd: int, buffer: OutputBuffer, log: Log | None, log_cap: int) -> None:
         """``fd`` and ``log`` are closed by the thread; ``log_cap`` is in bytes."""
         self.buffer = buffer
         self.last_output = time.monotonic()
@@ -59,7 +67,10 @@ class Pump:
             while not self._stopping.is_set():
                 if not poller.poll(POLL_MS):
                     continue
-                data = os.read(self._fd, CHUNK)
+                try:
+                    data = os.read(self._fd, CHUNK)
+                except OSError:  # a terminal whose last holder is gone
+                    return
                 if not data:
                     return
                 self._save(data)

@@ -132,7 +132,9 @@ class BrowserEngine:
             async with asyncio.timeout(timeout_s):
                 await tab.route(
                     "**/*",
-                    lambda route: route.abort() if route.request.resource_type in _UNREAD else route.continue_(),
+                    lambda route: (
+                        route.abort() if route.request.resource_type in _UNREAD else route.continue_()
+                    ),
                 )
                 response = await open_page(tab, url, timeout_s, self._guard)
                 html = str(await tab.evaluate(_HTML))
@@ -152,7 +154,9 @@ async def save_shot(tab: "Tab", path: Path, *, full_page: bool) -> None:
     if not full_page:
         await tab.screenshot(path=path)
         return
-    size = await tab.evaluate("() => [document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
+    size = await tab.evaluate(
+        "() => [document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
+    )
     if size[1] <= 16_000 and size[0] <= 16_000:
         await tab.screenshot(path=path, full_page=True)
         return

@@ -108,7 +108,9 @@ class Guard:
                 async with asyncio.timeout(_CONNECT_S):
                     return await asyncio.open_connection(address, port)
         raise OpenDevError(
-            ErrorKind.NOT_FOUND, f"{host}:{port} does not answer.", "The server may be down, or the machine offline."
+            ErrorKind.NOT_FOUND,
+            f"{host}:{port} does not answer.",
+            "The server may be down, or the machine offline.",
         )
 
     async def _relay(

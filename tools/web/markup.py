@@ -1,7 +1,6 @@
 """HTML as markdown and links: what a reader sees, without scripts, styles and forms."""
 
 import re
-from typing import cast
 from urllib.parse import urldefrag, urljoin
 
 from .page import Link, Page
@@ -26,14 +25,17 @@ def to_page(html: str, url: str, status: int) -> Page:
     links: dict[str, Link] = {}
     for anchor in soup.find_all("a", href=True):
         target = _absolute(root, str(anchor["href"]))
-        if target and len(links) < MAX_LINKS:
-            anchor["href"] = target
+        if not target:
+            anchor.unwrap()
+            continue
+        anchor["href"] = target
+        if len(links) < MAX_LINKS:
             links.setdefault(target, Link(target, anchor.get_text(" ", strip=True)[:200]))
     for picture in soup.find_all("img", src=re.compile("^data:")):
         picture["src"] = ""
     converter = MarkdownConverter(heading_style="ATX", bullets="-", code_language="")
     try:
-        text = cast("str", converter.convert_soup(soup))
+        text = converter.convert_soup(soup)
     except RecursionError:  # nested without end: the words alone
         text = soup.get_text("\n", strip=True)
     return Page(url, status, title[:300], _BLANKS.sub("\n\n", text).strip(), tuple(links.values()))

@@ -82,5 +82,7 @@ def download(url: str, kind: str = "") -> OpenDevError:
     """The refusal of a download (WEB-01)."""
     what = f" ({kind})" if kind else ""
     return OpenDevError(
-        ErrorKind.TOOL, f"{url} is a download{what}, not a page; downloads are blocked.", "Fetch a page instead."
+        ErrorKind.TOOL,
+        f"{url} is a download{what}, not a page; downloads are blocked.",
+        "Fetch a page instead.",
     )

@@ -22,22 +22,27 @@ async def _run(_args: Any, _ctx: ToolContext) -> ToolResult:
     return ToolResult(ok=True, text="")
 
 
+READ_ONLY = {
+    "read_file", "list_files", "search", "list_processes", "get_process_output", "fetch_url", "web_search", "capture_web_screenshot",
+    "open_browser", "find_symbol", "find_referencing_symbols", "capture_screenshot", "analyze_image", "read_pdf", "list_todos",
+    "ask_user", "search_tools", "get_subagent_output", "invoke_skill",
+}  # fmt: skip
+OTHERS = {
+    "write_file", "edit_file", "run_command", "kill_process", "rename_symbol", "replace_symbol_body", "insert_before_symbol",
+    "insert_after_symbol", "notebook_edit", "write_todos", "update_todo", "complete_todo", "batch_tool", "spawn_subagent",
+    "present_plan", "task_complete",
+}  # fmt: skip
+
+
 @pytest.mark.req("REG-03")
 def test_the_catalogue() -> None:
-    assert {t.name for t in BUILTIN} == {
-        "read_file", "write_file", "edit_file", "list_files", "search", "run_command", "find_symbol", "rename_symbol",
-        "write_todos", "update_todo", "complete_todo", "list_todos", "spawn_subagent", "get_subagent_output", "task_complete", "present_plan",
-    }  # fmt: skip
+    names = {tool.name for tool in BUILTIN}
+    assert len(BUILTIN) == len(names)
+    assert len(READ_ONLY) == 19
+    assert len(READ_ONLY | OTHERS) == 35
+    assert names <= READ_ONLY | OTHERS
     assert {t.name for t in RECIPE} == {"replace_text", "rewrite_code", "delete_file", "move_file"}
-    read_only = {t.name for t in BUILTIN if t.read_only}
-    assert read_only == {
-        "read_file",
-        "list_files",
-        "search",
-        "find_symbol",
-        "list_todos",
-        "get_subagent_output",
-    }
+    assert {tool.name for tool in BUILTIN if tool.read_only} == names & READ_ONLY
 
 
 def test_schemas_are_sorted_stable_and_know_the_agents() -> None:
@@ -99,7 +104,7 @@ def test_other_names_are_errors_with_a_way_on(said: str) -> None:
     assert isinstance(found, ErrorInfo)
     assert found.kind is ErrorKind.NOT_FOUND
     assert found.hint
-    assert len(found.sentence()) < 600
+    assert len(found.sentence()) < 1_000
 
 
 def test_near_names() -> None:

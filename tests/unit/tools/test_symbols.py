@@ -1,6 +1,5 @@
 """find_symbol and rename_symbol with a real language server on a small package (SYM-01 to SYM-08, T-19)."""
 
-import contextlib
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -145,7 +144,7 @@ async def test_rename_changes_every_reference_and_no_string(ctx: ToolContext) ->
         (rename("HttpClient", "pkg/net.py", "HttpError"), Scope(), ErrorKind.TOOL, "already defines"),
         (rename("HttpClient", "app.py", "ApiClient"), Scope(), ErrorKind.NOT_FOUND, "not defined in app.py"),
         (rename("x", "../app.py", "y"), Scope(), ErrorKind.SCOPE, "outside"),
-        (rename("x", "README.md", "y"), Scope(), ErrorKind.NOT_FOUND, "no language server for README.md"),
+        (rename("x", "README.txt", "y"), Scope(), ErrorKind.NOT_FOUND, "no language server for README.txt"),
     ],
 )
 async def test_a_rename_that_may_not_be_changes_nothing(
@@ -190,26 +189,22 @@ async def test_a_crashed_server_is_started_anew_and_servers_are_bounded(
 ) -> None:
     symbols = ctx.symbols
     assert isinstance(symbols, LspSymbols)
-    await symbols.find(ctx.root, "make", None)
+    (place,) = await symbols.find(ctx.root, "make", None)
     for one in family(marker=MARKER):
         os.kill(one.pid, signal.SIGKILL)
-    for _ in range(50):
-        if not family(marker=MARKER):
-            break
-        signal.sigtimedwait([], 0.02)
-    with contextlib.suppress(
-        OpenDevError
-    ):  # it died between the check and the question: told, and mended by the next
-        await symbols.find(ctx.root, "make", None)
-    assert len(await symbols.find(ctx.root, "make", None)) == 1
+    # the answer about known content needs no server; one about references does, and gets it without a word
+    assert await symbols.find(ctx.root, "make", None) == (place,)
+    assert len(await symbols.references(ctx.root, place, include_declaration=True)) == 1
     for number in range(MAX_SERVERS):
         (tmp_path / f"r{number}").mkdir()
+        (tmp_path / f"r{number}" / "a.py").write_text(f"def make():\n    return {number}\n")
         await symbols.find(tmp_path / f"r{number}", "make", None)
     assert len({one.session for one in family(marker=MARKER)}) == MAX_SERVERS
 
 
 async def test_a_missing_server_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    (tmp_path / "a.py").write_text("x = 1\n")
     with pytest.raises(OpenDevError) as caught:
         await LspSymbols(env={}, cache_dir=tmp_path, path="").find(tmp_path, "x", None)
     assert caught.value.info.kind is ErrorKind.NOT_FOUND

@@ -1,0 +1,51 @@
+"""The MCP servers of one worker process: started with the first agent that may call them, ended with the last one."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+
+from ..core.agent import AgentTask
+from ..core.events import Notice
+from ..core.ports import EventSink
+from ..tools.mcp.config import McpServer
+from ..tools.mcp.manager import McpManager
+from ..tools.mcp.names import PREFIX
+
+
+class SharedServers:
+    """``env`` is what a server's process gets: no keys, the run's mark."""
+
+    def __init__(self, servers: tuple[McpServer, ...], env: Mapping[str, str]) -> None:
+        self._servers, self._env = servers, env
+        self._manager: McpManager | None = None
+        self._users = 0
+        self._emit: EventSink | None = None  # of the latest user
+
+    @asynccontextmanager
+    async def used_by(self, task: AgentTask, emit: EventSink) -> AsyncGenerator[McpManager | None]:
+        """The servers while an agent runs; None where there are none or its tool list names none of their tools."""
+        if not self._servers or not _may_call(task):
+            yield None
+            return
+        self._users += 1
+        self._emit = emit
+        if self._manager is None:
+            self._manager = McpManager(self._servers, self._env, self._tell)
+            self._manager.start()
+        try:
+            yield self._manager
+        finally:
+            self._users -= 1
+            if self._users == 0:
+                manager, self._manager = self._manager, None
+                await manager.close()
+
+    def _tell(self, text: str) -> None:
+        if self._emit is not None:
+            self._emit(Notice(level="warning", text=text))
+
+
+def _may_call(task: AgentTask) -> bool:
+    tools = task.spec.tools
+    if task.recipe or not task.spec.calls_model:
+        return False
+    return tools is None or any(name.startswith(PREFIX) for name in tools)

@@ -1,0 +1,224 @@
+"""Which MCP servers there are: the user's ``mcp.json``, and a project's ``.mcp.json`` as far as the user agreed (MCP-09)."""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from pydantic import Field, ValidationError, model_validator
+
+from ...core.chat import canonical
+from ...core.errors import ErrorKind, OpenDevError
+from ...core.model import Frozen, JsonObject
+from ...store.atomic import Lock, write_atomic
+from ...store.consent import agreed
+
+USER_FILE, PROJECT_FILE = "mcp.json", ".mcp.json"
+MAX_BYTES = 1_000_000
+MAX_SERVERS = 100
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_TRANSPORTS = {"streamable-http": "http", "streamable_http": "http", "streamableHttp": "http"}
+
+
+class McpServer(Frozen):
+    """One server: ``command`` with ``args`` and ``env``, or a ``url`` with ``headers``. ``timeout`` in ms, of start and of calls."""
+
+    name: str = Field(min_length=1, max_length=100)
+    transport: Literal["stdio", "http", "sse"] = "stdio"
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = Field(default_factory=dict, repr=False)
+    url: str = ""
+    headers: dict[str, str] = Field(default_factory=dict, repr=False)
+    enabled: bool = True
+    auto_start: bool = True
+    timeout: int = Field(default=30_000, ge=100, le=3_600_000)
+    cwd: str = ""  # the project; set by the loader
+
+    @property
+    def timeout_s(self) -> float:
+        """``timeout`` in seconds."""
+        return self.timeout / 1000
+
+    @property
+    def what(self) -> str:
+        """What would run, or where it is, for people; without the values of headers and variables."""
+        return self.url or " ".join([self.command, *self.args])
+
+    @model_validator(mode="after")
+    def _complete(self) -> "McpServer":
+        if self.transport == "stdio" and not self.command:
+            raise ValueError("it has no `command` (and no `url`)")
+        if self.transport != "stdio" and not self.url.startswith(("http://", "https://", "${")):
+            raise ValueError("its `url` is no http or https address")
+        return self
+
+
+class Entry(Frozen):
+    """A server as it stands in a file. ``key`` and ``digest`` are what a consent to it names."""
+
+    server: McpServer
+    scope: Literal["user", "project"]
+    trusted: bool
+    key: str = ""
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class McpConfig:
+    """All entries by name (a trusted project entry in place of the user's), and a sentence for each that cannot be used."""
+
+    entries: tuple[Entry, ...] = ()
+    refused: tuple[str, ...] = ()
+
+    def find(self, name: str) -> Entry | None:
+        """The entry of this name; a trusted one before one that is not."""
+        found = [entry for entry in self.entries if entry.server.name == name]
+        return next((entry for entry in found if entry.trusted), found[0] if found else None)
+
+
+def load_mcp(home: Path, project: Path) -> McpConfig:
+    """Both files. What comes with the project and was not agreed to is listed as not trusted, and never started. Blocking."""
+    refused: list[str] = []
+    consent = agreed(home)
+    entries: list[Entry] = []
+    for path, scope in ((home / USER_FILE, "user"), (project / PROJECT_FILE, "project")):
+        try:
+            servers = _servers(path)
+        except OpenDevError as error:
+            refused.append(error.info.sentence())
+            continue
+        for name, body in list(servers.items())[:MAX_SERVERS]:
+            key = f"{path.resolve()}#{name}"
+            digest = hashlib.sha256(canonical(body).encode("utf-8", "surrogatepass")).hexdigest()
+            try:
+                server = read_server(name, body, str(project), path)
+            except OpenDevError as error:
+                refused.append(error.info.sentence())
+                continue
+            trusted = scope == "user" or consent.get(key) == digest
+            entries.append(
+                Entry.model_validate(
+                    {"server": server, "scope": scope, "trusted": trusted, "key": key, "digest": digest}
+                )
+            )
+    over = {e.server.name for e in entries if e.scope == "project" and e.trusted}
+    kept = [e for e in entries if not (e.scope == "user" and e.server.name in over)]
+    return McpConfig(tuple(kept), tuple(refused))
+
+
+def usable(config: McpConfig, env: Mapping[str, str]) -> tuple[tuple[McpServer, ...], tuple[str, ...]]:
+    """The servers an agent gets, their variables filled in from ``env``, and a sentence for each that is left out for a reason."""
+    ready: list[McpServer] = []
+    notes = list(config.refused)
+    for entry in config.entries:
+        server = entry.server
+        if not entry.trusted:
+            notes.append(
+                f"The MCP server {server.name} comes with the project and is not trusted: it was not started. "
+                f"It would run: {server.what[:200]}. To agree: opendev mcp enable {server.name}."
+            )
+        elif server.enabled and server.auto_start:
+            try:
+                ready.append(expand(server, env))
+            except OpenDevError as error:
+                notes.append(error.info.sentence())
+    return tuple(ready), tuple(notes)
+
+
+def expand(server: McpServer, env: Mapping[str, str]) -> McpServer:
+    """``${NAME}`` and ``${NAME:-default}`` filled in. Raises ``OpenDevError`` (config) naming a variable that is not set."""
+
+    def fill(text: str) -> str:
+        def value(found: re.Match[str]) -> str:
+            known = env.get(found[1], found[2])
+            if known is None:
+                raise OpenDevError(
+                    ErrorKind.CONFIG,
+                    f"The MCP server {server.name} needs the variable {found[1]}, which is not set.",
+                    "Set it, or write ${NAME:-default} in its entry.",
+                )
+            return known
+
+        return _VARIABLE.sub(value, text)
+
+    return server.model_copy(
+        update={
+            "command": fill(server.command),
+            "args": tuple(fill(item) for item in server.args),
+            "env": {name: fill(item) for name, item in server.env.items()},
+            "url": fill(server.url),
+            "headers": {name: fill(item) for name, item in server.headers.items()},
+        }
+    )
+
+
+def read_server(name: str, body: Any, cwd: str, path: Path) -> McpServer:
+    """One entry. Raises ``OpenDevError`` (config) saying what is wrong with it."""
+    if not isinstance(body, dict):
+        raise _wrong(path, name, "it is no JSON object")
+    given = dict(cast("JsonObject", body))
+    if given.pop("oauth", None) is not None:
+        raise _wrong(path, name, "`oauth` is not supported; put a token into `headers`")
+    transport = given.pop("type", None) or given.get("transport") or ("http" if given.get("url") else "stdio")
+    given["transport"] = _TRANSPORTS.get(str(transport), transport)
+    try:
+        return McpServer.model_validate({**given, "name": name, "cwd": cwd})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        why = first["msg"].removeprefix("Value error, ")
+        raise _wrong(path, name, f"`{where}`: {why}" if where else why) from error
+
+
+def change_user_file(home: Path, change: Callable[[JsonObject], None]) -> None:
+    """Let ``change`` edit the servers of the user's file: read, changed and written under one lock (D05). Blocking.
+
+    Raises:
+        OpenDevError: config when the file is no such file (it is left as it is), infra when it cannot be written.
+    """
+    path = home / USER_FILE
+    with Lock(home / f"{USER_FILE}.lock"):
+        whole = _whole(path)
+        servers = _of(path, whole)
+        change(servers)
+        whole["mcpServers"] = servers
+        write_atomic(path, (json.dumps(whole, indent=2) + "\n").encode())
+
+
+def _servers(path: Path) -> JsonObject:
+    return _of(path, _whole(path))
+
+
+def _of(path: Path, whole: JsonObject) -> JsonObject:
+    servers: Any = whole.get("mcpServers", {})
+    if not isinstance(servers, dict):
+        raise OpenDevError(ErrorKind.CONFIG, f"`mcpServers` in {path} is no JSON object.", "Mend the file.")
+    return cast("JsonObject", servers)
+
+
+def _whole(path: Path) -> JsonObject:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise ValueError(f"it is larger than {MAX_BYTES:,} bytes")
+        value: Any = json.loads(data)
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise OpenDevError(
+            ErrorKind.CONFIG, f"The MCP file {path} cannot be read: {error}.", "Mend or remove it."
+        ) from error
+    if not isinstance(value, dict):
+        raise OpenDevError(
+            ErrorKind.CONFIG, f"The MCP file {path} holds no JSON object.", "Mend or remove it."
+        )
+    return cast("JsonObject", value)
+
+
+def _wrong(path: Path, name: str, why: str) -> OpenDevError:
+    return OpenDevError(ErrorKind.CONFIG, f"The MCP server {name[:80]} in {path} cannot be used: {why}.")
