@@ -31,9 +31,14 @@ class LineWriter:
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())
 
+    @property
+    def full(self) -> bool:
+        """Whether the bound is queued: the disk is slower than what is put."""
+        return len(self._queue) >= self._limit
+
     async def room(self) -> None:
-        """Wait while more than the bound is queued."""
-        if len(self._queue) > self._limit:
+        """Wait while the bound is queued."""
+        if self.full:
             await self.flush()
 
     async def flush(self) -> None:
@@ -92,8 +97,10 @@ class EventLog:
         self._seq = self._published = stored[-1].seq if stored else 0
 
     def emit(self, event: Event) -> None:
-        """Number the event, store it, then show it. Never blocks, never raises."""
+        """Number the event, store it, then show it. Never blocks, never raises; ephemeral ones go first when the disk is slow."""
         durable = event.kind not in EPHEMERAL
+        if not durable and self._writer.full:
+            return
         self._seq += durable
         stamp = {
             "seq": self._seq if durable else 0,

@@ -5,7 +5,7 @@ from typing import Any
 
 
 class Mailbox:
-    """Bounded: when ``limit`` letters wait, ``post`` waits too, so a slow driver slows the senders and not the memory."""
+    """Bounded: when ``limit`` letters wait, ``post`` and ``ask`` wait too, so a slow driver slows the senders and not the memory."""
 
     def __init__(self, limit: int = 10_000) -> None:
         self._limit = limit
@@ -28,11 +28,12 @@ class Mailbox:
         """Take one letter and wait for its answer; a cancelled question is reported to the hub as gone."""
         self._count += 1
         key = self._count
-        future = self._parked[key] = asyncio.get_running_loop().create_future()
+        async with self._change:
+            await self._change.wait_for(lambda: len(self._asks) < self._limit)
+            future = self._parked[key] = asyncio.get_running_loop().create_future()
+            self._asks.append((key, letter))
+            self._change.notify_all()
         try:
-            async with self._change:
-                self._asks.append((key, letter))
-                self._change.notify_all()
             return await future
         finally:
             del self._parked[key]

@@ -114,13 +114,7 @@ class Assembly:
             memory=memory,
             doom=DoomLoop(self.registry),
             recovery=Recovery(can_complete="task_complete" in self.registry.names, reminders=reminders),
-            verifier=Verifier(
-                command=task.verify,
-                root=root,
-                env={**ports.child_env, **task.env},
-                shell=ports.shell,
-                limits=settings.limits,
-            ),
+            verifier=self._verifier(task, root),
             reminders=reminders,
             children=Children(ports.spawner),
             thinks=memory,
@@ -129,10 +123,20 @@ class Assembly:
         )
         sight.ctx = ctx
         dispatcher.on_result = lambda result: note_result(ctx, result)
+        dispatcher.persist = ctx.transcript.result
         await self._begin(ctx)
         route(ctx, plan)
         await ctx.flush()
         return ctx
+
+    def _verifier(self, task: AgentTask, root: Path) -> Verifier:
+        return Verifier(
+            command=task.verify,
+            root=root,
+            env={**self.ports.child_env, **task.env},
+            shell=self.ports.shell,
+            limits=self.settings.limits,
+        )
 
     async def _begin(self, ctx: IterationContext) -> None:
         """History of an earlier run, then the task. A resumed agent's history is in its transcript already (SUB-09)."""
@@ -207,7 +211,8 @@ class Assembly:
                 approve=task.approve,
                 plans=ports.home / "plans",
                 plan=plan,
-                processes=ports.processes,
+                # The steps of a recipe build on each other: each waits for the end of the one before it.
+                processes=None if task.recipe else ports.processes,
                 offers=frozenset(self.registry.names),
                 directory=Directory(self.registry, ports.mcp),
                 skills=self.skills.by_name,

@@ -56,7 +56,7 @@ async def _attach(mention: Mention, ctx: ToolContext, gate: Gate) -> tuple[str, 
     if path.suffix.lower() in IMAGES:
         raise OpenDevError(
             ErrorKind.CONFIG,
-            "it is a picture. Pictures need a model in the role vision, and this version cannot send them yet.",
+            "it is a picture. Pictures need a model in the role vision; the tool analyze_image asks it.",
         )
     is_dir = await asyncio.to_thread(path.is_dir)
     result = await (_folder(mention, ctx, gate) if is_dir else _file(mention, ctx, gate))

@@ -1,12 +1,14 @@
 """The transcript of one agent: one JSON line a message, on disk before the event that draws it; beside it the session's record."""
 
 import asyncio
+import contextlib
 import re
 from pathlib import Path
 
 from ..core.agent import AgentStatus, AgentTask
-from ..core.chat import Message, Usage
+from ..core.chat import Message, ToolMessage, Usage
 from ..core.clock import Clock, iso
+from ..core.errors import OpenDevError
 from ..core.model import Persisted
 from ..store.atomic import JsonlLog
 from ..store.sessions import SessionMeta, read_meta, title_of, write_meta
@@ -27,12 +29,25 @@ class Transcript:
         self._log = JsonlLog(self.path)
         self._clock = clock
         self._waiting: list[str] = []
+        self._early: dict[str, ToolMessage] = {}  # of the batch that runs: on disk before they are noted
         self._meta: SessionMeta | None = None
         self._changed = False
 
     def note(self, message: Message) -> None:
-        """Take a message up for the next ``flush``."""
+        """Take a message up for the next ``flush``, unless it is on disk already."""
+        if isinstance(message, ToolMessage) and self._early.pop(message.call_id, None) == message:
+            return
         self._waiting.append(TranscriptLine(at=iso(self._clock.now()), message=message).to_json())
+
+    async def result(self, message: ToolMessage) -> None:
+        """Write the result of one call of a batch that still runs; on load the results stand in call order (``repair``).
+
+        What the disk refuses is written, or fails, with the next ``flush``.
+        """
+        line = TranscriptLine(at=iso(self._clock.now()), message=message).to_json()
+        with contextlib.suppress(OpenDevError):
+            await asyncio.to_thread(self._log.append, line)
+            self._early[message.call_id] = message
 
     async def flush(self) -> None:
         """Write what was noted, in order; only the last line waits for the disk."""

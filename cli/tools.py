@@ -52,7 +52,12 @@ def show(name: Annotated[str, typer.Argument(help="a tool, for example edit_file
     """Print a tool's schema, effects and description as JSON. Example: opendev tools show edit_file"""
     tool = _find(name)
     schema = ToolRegistry([tool]).schemas()[0]
-    detail = {"category": tool.category, "effects": sorted(tool.effects), "read_only": tool.read_only}
+    detail = {
+        "category": tool.category,
+        "effects": sorted(tool.effects),
+        "read_only": tool.read_only,
+        "aliases": dict(tool.aliases),
+    }
     typer.echo(json.dumps({**schema.model_dump(mode="json"), **detail}, indent=2))
 
 

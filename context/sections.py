@@ -68,7 +68,7 @@ def _provider(name: str) -> Callable[[PromptContext], bool]:
 _LOOK = frozenset({"read_file", "search", "list_files", "find_symbol"})
 _SPAWN = frozenset({"spawn_subagent"})
 _TODO = frozenset({"write_todos", "update_todo", "complete_todo", "list_todos"})
-_CHANGE = frozenset({"write_file", "edit_file", "rename_symbol", "run_command"})
+_CHANGE = frozenset({"write_file", "edit_file", "rename_symbol", "replace_symbol_body", "run_command"})
 
 MAIN_SECTIONS: tuple[Section, ...] = (
     Section("mode-awareness", 12, needs=_SPAWN),

@@ -50,5 +50,5 @@ def agree(home: Path, key: str, digest: str | None) -> None:
 def _read(home: Path) -> JsonObject:
     value: Any = json.loads((home / CONSENT).read_bytes())
     if not isinstance(value, dict):
-        raise ValueError("it is no JSON object")  # noqa: TRY004 - a fault of the file, like bad JSON
+        raise ValueError("it is no JSON object")
     return cast("JsonObject", value)

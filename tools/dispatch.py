@@ -5,7 +5,7 @@ redaction → offload → event and message. One call that fails, whatever the r
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -72,6 +72,9 @@ class Dispatcher:
     max_parallel: int = 5
     on_result: Callable[[ToolResult], None] | None = (
         None  # is told each result as the tool gave it, data included
+    )
+    persist: Callable[[ToolMessage], Awaitable[None]] | None = (
+        None  # makes a result durable before the event that draws it (ARC-02)
     )
     stats: DispatchStats = field(default_factory=DispatchStats)
     changed: set[str] = field(default_factory=set[str])
@@ -259,11 +262,15 @@ class Dispatcher:
             result = ToolResult.failure(f"{job.call.name} did not run.", kind=ErrorKind.INTERNAL)
         text = await self._present(job, result)
         summary = redact(summarise(job.tool.name if job.tool else job.call.name, result))
-        self._slots[job.index] = ToolMessage(
+        message = self._slots[job.index] = ToolMessage(
             call_id=job.call.id, name=job.call.name, content=text, is_error=not result.ok, summary=summary
         )
         if job.tool is not None and job.tool.reports:
-            self._reports.append(job.index)
+            self._reports.append(
+                job.index
+            )  # on file already (the broker's inbox), and its text may yet be cut
+        elif self.persist is not None and not self.nested:
+            await self.persist(message)
         self._account(result)
         self._emit_finished(job, result, summary, self.clock.monotonic() - started)
 

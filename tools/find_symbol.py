@@ -37,7 +37,10 @@ async def run(args: Args, ctx: ToolContext) -> ToolResult:
         ok=True,
         text="\n\n".join([f"{count}{cut}:", *map(describe, found[:SHOWN])]),
         summary=f"{count}: {', '.join(f'{p.path}:{p.line}' for p in found[:5])}"[:200],
-        data={"matches": [one.model_dump(mode="json", exclude={"start", "end"}) for one in found[:SHOWN]], "total": len(found)},
+        data={
+            "matches": [one.model_dump(mode="json", exclude={"start", "end"}) for one in found[:SHOWN]],
+            "total": len(found),
+        },
     )
 
 

@@ -5,7 +5,6 @@ import asyncio
 import io
 import tokenize
 from collections.abc import Callable
-from os.path import commonprefix
 
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.ports import SymbolPlace
@@ -48,11 +47,11 @@ async def edit_at(
 
     ``data``: {"path", "symbol", "diff"}. ``done`` is the sentence's beginning, as "Replaced the body of".
     """
-    found = await symbols_named(symbol_name, file_path, ctx)
-    if len(found) > 1:
-        raise _not_unique(symbol_name, found[0].path, found, "Use edit_file for one of several definitions.")
-    shown, linked = await asyncio.to_thread(_write, found[0], ctx, change)
-    name, path = found[0].name_path, found[0].path
+    symbol, *others = found = await symbols_named(symbol_name, file_path, ctx)
+    if others:
+        raise _not_unique(symbol_name, symbol.path, found, "Use edit_file for one of several definitions.")
+    shown, linked = await asyncio.to_thread(_write, symbol, ctx, change)
+    name, path = symbol.name_path, symbol.path
     text = f"{done} {name} in {path}. What changed:\n{shown[:_SHOWN_DIFF]}"
     if linked:
         text += f"\nNote: {path} had other hard links; those keep the old content."
@@ -129,7 +128,11 @@ def moved(content: str, indent: str, *, python: bool) -> str:
 
 
 def _common(rows: list[str]) -> str:
-    return commonprefix([white(row) for row in rows])
+    """The white space that all ``rows`` begin with."""
+    common = min((white(row) for row in rows), key=len, default="")
+    while not all(row.startswith(common) for row in rows):
+        common = common[:-1]
+    return common
 
 
 def _inside_strings(text: str) -> frozenset[int]:

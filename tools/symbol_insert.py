@@ -14,7 +14,9 @@ from .symbol_edit import edit_at, moved, newline
 _SEPARATE = frozenset(
     {"module", "namespace", "package", "class", "method", "constructor", "enum", "interface", "function", "struct", "object"}
 )  # fmt: skip
-_ABOVE = re.compile(r"\s*(//|/\*|\*|#\[|# |##|@|--|;;|\[<|\[[A-Z])")  # comments and attributes of what follows
+_ABOVE = re.compile(
+    r"\s*(//|/\*|\*|#\[|# |##|@|--|;;|\[<|\[[A-Z])"
+)  # comments and attributes of what follows
 _DEFINES = re.compile(
     r"\s*(@|#\[|//|/\*|#|async |export |pub |public |private |protected |static |def |class |func |fn |function |fun |interface |enum |struct |trait |impl )"
 )
@@ -63,7 +65,7 @@ def inserted(text: str, symbol: SymbolPlace, content: str, *, before: bool) -> s
     above, below = text[:at], text[at:]
     if not above.endswith(("\n", "\r")):
         above += nl
-    return above + nl * apart + new + nl * _missing_below(below, apart, indent) + below
+    return above + nl * apart + new + nl * _missing_below(below, apart) + below
 
 
 def _with_comments(text: str, starts: list[int], first: int) -> int:
@@ -87,12 +89,10 @@ def _missing_above(above: str, apart: int) -> int:
     return 0 if not rows or rows[-1].rstrip().endswith(_OPENED) else max(0, apart - blank)
 
 
-def _missing_below(below: str, apart: int, indent: str) -> int:
+def _missing_below(below: str, apart: int) -> int:
     """Blank lines to add before ``below``: none at the end of the file, or where the block ends."""
-    blank = 0
-    for row in below.splitlines():
-        if row.strip():
-            ends = _CLOSES.match(row) or (len(white(row)) < len(indent) and blank >= apart)
-            return 0 if ends else max(0, apart - blank)
-        blank += 1
-    return 0
+    rows = below.splitlines()
+    blank = next((number for number, row in enumerate(rows) if row.strip()), len(rows))
+    if blank == len(rows) or _CLOSES.match(rows[blank]):
+        return 0
+    return max(0, apart - blank)

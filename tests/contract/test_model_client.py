@@ -1,5 +1,6 @@
 """The model client's contract, in both dialects, whole and streamed, against a scripted server (MOD-09, group 5 of the cases)."""
 
+import base64
 from collections.abc import Iterator
 from typing import cast
 
@@ -7,6 +8,7 @@ import pytest
 from opendev.core.chat import (
     AssistantMessage,
     FinishReason,
+    ImagePart,
     Message,
     ModelFailed,
     ModelReply,
@@ -64,6 +66,22 @@ async def ask(
 def good(answer: ModelReply | ModelFailed) -> ModelReply:
     assert isinstance(answer, ModelReply), answer
     return answer
+
+
+@pytest.mark.req("VIS-02", "MOD-09")
+async def test_a_picture_is_sent_in_the_dialect_of_the_provider(
+    server: ModelServer, model: str, streamed: bool
+) -> None:
+    data = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 30).decode()
+    message = UserMessage(content="What is it?", images=(ImagePart(media_type="image/png", data=data),))
+    answer, _ = await ask(server, model, streamed, text("A cat."), messages=(message,))
+    assert good(answer).message.content == "A cat."
+    blocks = {block["type"]: block for block in server.seen[0].body["messages"][-1]["content"]}
+    assert blocks["text"]["text"] == "What is it?"
+    if model.startswith("anthropic/"):
+        assert blocks["image"]["source"] == {"type": "base64", "media_type": "image/png", "data": data}
+    else:
+        assert blocks["image_url"]["image_url"]["url"] == f"data:image/png;base64,{data}"
 
 
 @pytest.mark.req("MOD-09")

@@ -58,6 +58,7 @@ REPLIES = st.one_of(ANSWERS, st.builds(failing, st.sampled_from([500, 429, 400, 
     model=st.sampled_from(["openai/gpt-4o-mini", "openai/gpt-4o-mini", "anthropic/claude-sonnet-4-5"]),
     verify=st.sampled_from(["", "test -f a.txt"]),
 )
+@pytest.mark.soak
 def test_any_script_ends_honestly(
     tmp_path_factory: pytest.TempPathFactory, script: list[Reply], model: str, verify: str
 ) -> None:

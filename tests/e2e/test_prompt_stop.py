@@ -67,7 +67,7 @@ def test_a_signal_during_a_model_call_ends_it(
 
 
 @pytest.mark.req("ACT-07", "ACT-10")
-@pytest.mark.parametrize("runtime", ["local", pytest.param("ray", marks=pytest.mark.ray)])
+@pytest.mark.parametrize("runtime", ["local", pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.soak])])
 def test_a_signal_ends_sub_agents_too_and_saves_their_work(
     sandbox: Sandbox, serve: Serve, repo: Path, runtime: str
 ) -> None:

@@ -21,7 +21,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 
 @pytest.mark.req("ACT-04")
-@pytest.mark.parametrize("runtime", ["local", pytest.param("ray", marks=pytest.mark.ray)])
+@pytest.mark.parametrize("runtime", ["local", pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.soak])])
 def test_an_agent_learns_that_another_ticket_changed_its_files(bench: Bench, runtime: str) -> None:
     slow_turns = itertools.count()
 

@@ -79,6 +79,7 @@ def report(bench: Bench) -> Json:
 
 @pytest.mark.timeout(600)
 @pytest.mark.req("SWM-15", "SWM-03")
+@pytest.mark.soak
 def test_kill_at_every_journal_record_and_resume(tmp_path: Path, driver: Driver) -> None:
     def fresh(name: str) -> Bench:
         made = make_bench(tmp_path / name)
@@ -160,6 +161,7 @@ def resumed(bench: Bench, run: str) -> Ended:
     "signals",
     [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGHUP,), (signal.SIGINT, signal.SIGINT)],
 )
+@pytest.mark.soak
 def test_signals_during_work_cancel_keep_and_resume(
     bench: Bench, signals: tuple[signal.Signals, ...]
 ) -> None:
@@ -249,6 +251,7 @@ def test_a_resume_lands_again_what_its_branch_has_lost(bench: Bench) -> None:
     assert sorted(bench.commits()) == ["Do one.", "Do two."]
 
 
+@pytest.mark.soak
 def test_of_three_resumes_at_once_one_goes_on(bench: Bench) -> None:
     process = started(bench)
     (run,) = bench.sandbox.runs()
@@ -264,6 +267,7 @@ def test_of_three_resumes_at_once_one_goes_on(bench: Bench) -> None:
 @pytest.mark.ray
 @pytest.mark.timeout(300)
 @pytest.mark.req("ACT-01", "ACT-09")
+@pytest.mark.soak
 def test_under_ray_a_dead_worker_and_a_dead_driver(bench: Bench) -> None:
     before = fingerprint(bench.repo)
     process = started(bench, "--runtime", "ray")

@@ -209,6 +209,7 @@ def test_a_ticket_without_recipe_needs_a_model(bench: Bench) -> None:
 @pytest.mark.ray
 @pytest.mark.timeout(300)
 @pytest.mark.req("ACT-08")
+@pytest.mark.soak
 def test_under_ray_the_model_service_may_die(bench: Bench, serve: Serve) -> None:
     before = fingerprint(bench.repo)
     server = serve(lambda seen: writes(seen, f"{ticket_of(seen)}.txt", "x\n"), latency_s=1.5)

@@ -37,6 +37,7 @@ def bench(cluster: Cluster, tmp_path: Path) -> Bench:
 
 @pytest.mark.req("ACT-11")
 @pytest.mark.req("ACT-10")
+@pytest.mark.soak
 def test_a_swarm_with_a_killed_worker_leaves_streams_cluster_and_other_drivers_as_they_were(
     cluster: Cluster, bench: Bench, tmp_path: Path
 ) -> None:
@@ -89,6 +90,7 @@ def test_a_swarm_with_a_killed_worker_leaves_streams_cluster_and_other_drivers_a
 
 @pytest.mark.req("ACT-11")
 @pytest.mark.parametrize("fault", ["address", "token", "no token", "version"])
+@pytest.mark.soak
 def test_a_cluster_that_cannot_be_joined_is_told_in_a_sentence_and_in_bounded_time(
     cluster: Cluster, bench: Bench, tmp_path: Path, fault: str
 ) -> None:

@@ -35,6 +35,7 @@ def finish(repo: Path, home: Path) -> RunReport:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.req("SWM-15")
+@pytest.mark.soak
 def test_kill_at_every_record_and_resume(tmp_path: Path) -> None:
     whole = make_repo(tmp_path / "whole")
     (tmp_path / "h0").mkdir()

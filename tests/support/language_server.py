@@ -3,11 +3,10 @@
 import json
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
-FAULT, LOG = sys.argv[1], Path(sys.argv[2])
+FAULT, LOG = sys.argv[1:3]
 _out = threading.Lock()
 
 
@@ -26,7 +25,7 @@ def read() -> dict[str, Any]:
 
 
 def note(text: str) -> None:
-    with LOG.open("a") as file:
+    with Path(LOG).open("a") as file:
         file.write(text + "\n")
 
 
@@ -36,7 +35,10 @@ def span(line: int, start: int, end: int) -> dict[str, Any]:
 
 def publish(uri: str, version: int | None, message: str, severity: int = 1) -> None:
     params = {"uri": uri, "diagnostics": [{"range": span(0, 0, 1), "severity": severity, "message": message}]}
-    write(method="textDocument/publishDiagnostics", params=params | ({} if version is None else {"version": version}))
+    write(
+        method="textDocument/publishDiagnostics",
+        params=params | ({} if version is None else {"version": version}),
+    )
 
 
 def later(seconds: float, work: Any, *args: Any) -> None:
@@ -68,32 +70,47 @@ def answer(method: str, params: dict[str, Any]) -> Any:
         return [{"name": "name", "kind": 13, **whole}]
     if method == "textDocument/references":
         note(f"references {params['position']}")
-        return [] if FAULT == "indexing" else [{"uri": params["textDocument"]["uri"], "range": span(0, 10, 14)}]
+        return (
+            [] if FAULT == "indexing" else [{"uri": params["textDocument"]["uri"], "range": span(0, 10, 14)}]
+        )
     return None
 
 
-note("start")
-if FAULT == "crash":
-    sys.stderr.write("no licence for this machine\n")
-    sys.exit(1)
-if FAULT == "noise":
-    sys.stdout.buffer.write(b"Starting server...\n\xe2\x9c\x93 ready\n\xff\xfe\n\r\n")
-while True:
-    got = read()
-    method = got.get("method", "")
-    if method == "textDocument/didOpen":
-        opened(got["params"]["textDocument"])
-    elif method == "textDocument/didChange":
-        opened(got["params"]["textDocument"])
+def main() -> None:
+    note("start")
+    if FAULT == "crash":
+        sys.stderr.write("no licence for this machine\n")
+        sys.exit(1)
+    if FAULT == "noise":
+        sys.stdout.buffer.write(b"Starting server...\n\xe2\x9c\x93 ready\n\xff\xfe\n\r\n")
+    while True:
+        got = read()
+        if "id" in got and "method" in got:
+            reply(got)
+        else:
+            told(got.get("method", ""), got.get("params") or {})
+
+
+def told(method: str, params: dict[str, Any]) -> None:
+    if method in ("textDocument/didOpen", "textDocument/didChange"):
+        opened(params["textDocument"])
+    elif method == "initialized" and FAULT == "indexing":
+        write(method="$/progress", params={"token": "t", "value": {"kind": "begin", "title": "indexing"}})
+        later(0.3, lambda: write(method="$/progress", params={"token": "other", "value": {"kind": "end"}}))
     elif method == "exit":
         note("exit")
         sys.exit(0)
-    elif method == "initialized" and FAULT == "indexing":
-        write(method="$/progress", params={"token": "t", "value": {"kind": "begin", "title": "indexing"}})
-        later(1.0, lambda: write(method="$/progress", params={"token": "t", "value": {"kind": "end"}}))
-    elif "id" in got and method:
-        if FAULT == "dies-once" and method == "textDocument/references" and LOG.read_text().count("start") == 1:
-            sys.exit(1)
-        if FAULT == "slow" and method == "initialize":
-            time.sleep(0.5)
-        write(id=got["id"], result=answer(method, got["params"] or {}))
+
+
+def reply(got: dict[str, Any]) -> None:
+    method = got["method"]
+    first = Path(LOG).read_text().count("start") == 1
+    if FAULT == "dies-once" and method == "textDocument/references" and first:
+        sys.exit(1)
+    if FAULT == "slow" and method == "initialize":
+        threading.Event().wait(0.5)
+    write(id=got["id"], result=answer(method, got.get("params") or {}))
+
+
+if __name__ == "__main__":
+    main()

@@ -18,7 +18,7 @@ def add(a: int, b: int) -> str:
 @server.tool()
 def environment(name: str) -> str:
     """The value of an environment variable."""
-    return os.environ.get(name, "(not set)")
+    return os.getenv(name, "(not set)")
 
 
 @server.tool()

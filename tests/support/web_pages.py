@@ -2,7 +2,7 @@
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import Any, Self, cast
 from urllib.parse import parse_qs, urlsplit
 
 HTML = "text/html; charset=utf-8"
@@ -44,7 +44,7 @@ PAGES: dict[str, tuple[str, bytes]] = {
 
 class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        site: WebPages = self.server.site  # type: ignore[attr-defined]
+        site = cast("_Server", self.server).site
         parts = urlsplit(self.path)
         site.asked.append(parts.path)
         if parts.path == "/redirect":
@@ -65,7 +65,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """What a search engine's HTML form answers; ``answers`` of the site decides."""
-        site: WebPages = self.server.site  # type: ignore[attr-defined]
+        site = cast("_Server", self.server).site
         length = int(self.headers.get("Content-Length", "0"))
         site.posted.append({k: v[0] for k, v in parse_qs(self.rfile.read(length).decode()).items()})
         body = site.answer.encode()
@@ -81,6 +81,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    site: "WebPages"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that hangs up is no news here."""
@@ -95,7 +96,7 @@ class WebPages:
         self.answer = ""
         self.stopping = threading.Event()
         self._http = _Server(("127.0.0.1", 0), _Handler)
-        self._http.site = self  # type: ignore[attr-defined]
+        self._http.site = self
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
 
     @property

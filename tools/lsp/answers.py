@@ -17,7 +17,7 @@ _ERROR = 1
 _KINDS = (  # the protocol's numbers, from 1
     "file module namespace package class method property field constructor enum interface function variable constant "
     "string number boolean array object key null enum-member struct event operator type-parameter"
-).split()
+)
 _GO_METHOD = re.compile(r"\(\*?(\w+)\)\.(\w+)")
 
 
@@ -69,8 +69,8 @@ def _name_at(
 
 
 def _kind(symbol: JsonObject) -> str:
-    number = int(symbol.get("kind", 0))
-    return _KINDS[number - 1] if 0 < number <= len(_KINDS) else "symbol"
+    names, number = _KINDS.split(), int(symbol.get("kind", 0))
+    return names[number - 1] if 0 < number <= len(names) else "symbol"
 
 
 def point(rows: list[str], position: JsonObject, encoding: str) -> tuple[int, int]:

@@ -114,9 +114,10 @@ class LspClient:
     async def stop(self) -> None:
         """Say goodbye, then end the server and everything it started; returns when they are dead. Idempotent."""
         if self.alive:
-            with contextlib.suppress(OpenDevError):
+            with contextlib.suppress(OpenDevError, TimeoutError):
                 await self.request("shutdown", None, GOODBYE_S)
                 await self.notify("exit", None)
+                await asyncio.wait_for(self._process.wait(), GOODBYE_S)
         if self._process.stdin is not None:
             self._process.stdin.close()
         with contextlib.suppress(ProcessLookupError):

@@ -15,11 +15,12 @@ from .server import LanguageServer
 from .servers import ServerSpec
 from .words import Stamp
 
+MAX_CRASHED = 50  # folders whose crashes are remembered
 MAX_SERVERS = 3  # each is a process of 100 to 200 MB
 IDLE_S = 600.0  # a server nobody asks for so long is ended
 STEADY_S = 60.0  # one that lived so long has not crashed at its start
 BACKOFF_S, BACKOFF_CAP_S = 0.5, 60.0
-PATIENCE_S = 2.0  # a longer pause before a restart is told, not waited for
+PATIENCE_S = 1.0  # a longer pause before a restart is told, not waited for
 _Key = tuple[Path, str]
 
 
@@ -114,7 +115,9 @@ class ServerPool:
 
     def _note_crash(self, key: _Key, *, lived: float) -> None:
         """The first restart is at once, then after 0.5, 1, 2 … at most 60 s."""
-        crashes = self._crashes.setdefault(key, _Crashes())
+        crashes = self._crashes[key] = self._crashes.pop(key, _Crashes())
+        while len(self._crashes) > MAX_CRASHED:  # of folders that were left long ago
+            del self._crashes[next(iter(self._crashes))]
         crashes.count = 1 if lived >= STEADY_S else crashes.count + 1
         pause = 0.0 if crashes.count == 1 else min(BACKOFF_S * 2 ** (crashes.count - 2), BACKOFF_CAP_S)
         crashes.until = self._clock.monotonic() + pause

@@ -64,8 +64,8 @@ class LanguageServer:
         except BaseException:
             await self.client.stop()
             raise
-        told = cast("JsonObject", answer or {}).get("capabilities") or {}
-        self.encoding = told.get("positionEncoding") or "utf-16"
+        told = cast("JsonObject", cast("JsonObject", answer or {}).get("capabilities") or {})
+        self.encoding = str(told.get("positionEncoding") or "utf-16")
         if self.encoding not in positions.ENCODINGS:
             await self.client.stop()
             message = (

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from ...core.clock import Clock, SystemClock
+from ...core.clock import SystemClock
 from ...core.errors import ErrorKind, OpenDevError
 from ...core.ports import CodeProblem, SymbolPlace, Symbols, SymbolUse, TextEdit
 from . import answers
@@ -39,13 +39,12 @@ class LspSymbols(Symbols):
         path: str,
         marker: Mapping[str, str] | None = None,
         diagnostics: bool = True,
-        clock: Clock | None = None,
         idle_s: float = IDLE_S,
     ) -> None:
         self._cache = SymbolCache(cache_dir / "lsp")
         self._diagnostics = diagnostics
         self._pool = ServerPool(
-            env={**env, **(marker or {})}, folder=cache_dir, path=path, clock=clock or SystemClock(), idle_s=idle_s
+            env={**env, **(marker or {})}, folder=cache_dir, path=path, clock=SystemClock(), idle_s=idle_s
         )  # fmt: skip
 
     async def find(self, root: Path, name: str, path: str | None) -> tuple[SymbolPlace, ...]:

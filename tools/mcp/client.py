@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ from .stdio import ServerProcess
 MAX_TOOLS = 2_000  # of one server
 _PAGES = 100
 _RAW = "opendev/inputSchema"
-_LOGIN = ("401", "Unauthorized")
+_UNAUTHORIZED = 401
 
 
 class RemoteTool(Frozen):
@@ -34,23 +34,40 @@ class RemoteResult(Frozen):
     text: str
 
 
+class _Peer:
+    """Who is spoken to, for errors; ``locked`` once it answered 401, which the SDK does not pass on."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.locked = name, False
+
+    async def look(self, response: Any) -> None:
+        """A hook of the HTTP client."""
+        self.locked = response.status_code == _UNAUTHORIZED
+
+    def http(self, headers: dict[str, str] | None = None, timeout: Any = None, auth: Any = None) -> Any:
+        """The SDK's HTTP client, looked at."""
+        from mcp.shared._httpx_utils import create_mcp_http_client
+
+        client = create_mcp_http_client(headers=headers, timeout=timeout, auth=auth)
+        client.event_hooks = {"response": [self.look]}
+        return client
+
+
 class Session:
     """One connected server."""
 
-    def __init__(self, client: Any, name: str) -> None:
-        self._client, self._name = client, name
+    def __init__(self, client: Any, peer: _Peer) -> None:
+        self._client, self._peer = client, peer
 
     async def tools(self) -> tuple[RemoteTool, ...]:
         """Every page of ``tools/list``. Raises ``OpenDevError`` (infra)."""
         found: list[RemoteTool] = []
         cursor: str | None = None
-        with _translated(self._name):
+        with _translated(self._peer):
             for _ in range(_PAGES):
                 page = await self._client.list_tools(cursor=cursor, cache_mode="bypass")
                 found.extend(
-                    RemoteTool(
-                        name=t.name, description=t.description or "", raw_schema=(t.meta or {}).get(_RAW)
-                    )
+                    RemoteTool(name=t.name, description=t.description or "", raw_schema=_kept(t.meta))
                     for t in page.tools
                 )
                 cursor = page.next_cursor
@@ -60,7 +77,7 @@ class Session:
 
     async def call(self, tool: str, arguments: JsonObject) -> RemoteResult:
         """One ``tools/call``; cancelling it tells the server. Raises ``OpenDevError``: tool (the server refuses), infra."""
-        with _translated(self._name):
+        with _translated(self._peer):
             result = await self._client.call_tool(tool, arguments)
         return RemoteResult(ok=not result.is_error, text=_text(result))
 
@@ -81,6 +98,7 @@ async def connect(
     """
     from mcp.client import Client
 
+    peer = _Peer(server.name)
     process: ServerProcess | None = None
     if server.transport == "stdio":
         command = [server.command, *server.args]
@@ -88,12 +106,14 @@ async def connect(
         noise(process)
     try:
         # No exit stack: when all tasks are cancelled at once, its mending of exception contexts can go round for ever.
-        transport = _over_pipes(process, on_closed) if process else _sifted(_over_http(server), on_closed)
-        with _translated(server.name):
+        transport = (
+            _over_pipes(process, on_closed) if process else _sifted(_over_http(server, peer), on_closed)
+        )
+        with _translated(peer):
             async with Client(transport, message_handler=_on_message(on_changed)) as client:
                 listener = asyncio.ensure_future(_listen(client, on_changed))
                 try:
-                    yield Session(client, server.name)
+                    yield Session(client, peer)
                 finally:
                     listener.cancel()
                     await asyncio.wait((listener,))
@@ -155,19 +175,21 @@ async def serve_stdio(tools: Sequence[ServedTool], instructions: str) -> None:
 
 
 @asynccontextmanager
-async def _over_http(server: McpServer) -> AsyncGenerator[Any]:
+async def _over_http(server: McpServer, peer: _Peer) -> AsyncGenerator[Any]:
     """The SDK's transport for a server with an address."""
     if server.transport == "sse":
         from mcp.client.sse import sse_client
 
-        async with sse_client(server.url, headers=dict(server.headers), timeout=server.timeout_s) as streams:
+        headers = dict(server.headers)
+        async with sse_client(
+            server.url, headers=headers, timeout=server.timeout_s, httpx_client_factory=peer.http
+        ) as streams:
             yield streams
         return
     from mcp.client.streamable_http import streamable_http_client
-    from mcp.shared._httpx_utils import create_mcp_http_client
 
     async with (
-        create_mcp_http_client(headers=dict(server.headers)) as http,
+        peer.http(dict(server.headers)) as http,
         streamable_http_client(server.url, http_client=http) as streams,
     ):
         yield streams
@@ -282,6 +304,10 @@ def _keep_schemas(result: Any) -> None:
     page["tools"] = kept
 
 
+def _kept(meta: Any) -> Any:
+    return cast("JsonObject", meta).get(_RAW) if isinstance(meta, dict) else None
+
+
 def _sound(raw: Any) -> bool:
     schema = cast("JsonObject", raw) if isinstance(raw, dict) else {}
     properties, required = schema.get("properties", {}), schema.get("required", [])
@@ -301,14 +327,14 @@ async def _listen(client: Any, on_changed: Callable[[], None]) -> None:
     tools = client.server_capabilities.tools
     if client.protocol_version not in MODERN_PROTOCOL_VERSIONS or tools is None or not tools.list_changed:
         return
-    with contextlib.suppress(OpenDevError), _translated("?"):
+    with contextlib.suppress(OpenDevError), _translated(_Peer("")):
         async with client.listen(tools_list_changed=True) as subscription:
             async for _event in subscription:
                 on_changed()
 
 
 @contextlib.contextmanager
-def _translated(server: str) -> Iterator[None]:
+def _translated(peer: _Peer) -> Generator[None]:
     """The SDK's failures as sentences. A refusal by the server is ``tool``, a login it wants ``denied``, the rest ``infra``."""
     import anyio
     import httpx2
@@ -326,16 +352,16 @@ def _translated(server: str) -> Iterator[None]:
         if isinstance(leaf, OpenDevError):
             raise leaf from error
         text = f"{leaf}".strip() or type(leaf).__name__
-        if any(word in text for word in _LOGIN):
+        if peer.locked:
             raise OpenDevError(
                 ErrorKind.DENIED,
-                f"The MCP server {server} wants a login: {text[:300]}",
+                f"The MCP server {peer.name} wants a login: {text[:300]}",
                 'Put a token into `headers` of its entry, for example "Authorization": "Bearer ${TOKEN}".',
             ) from error
         refused = isinstance(leaf, MCPError) and not _closed(text)
         kind = ErrorKind.TOOL if refused else ErrorKind.INFRA
         verb = "refused" if refused else "failed"
-        raise OpenDevError(kind, f"The MCP server {server} {verb}: {text[:1_000]}") from error
+        raise OpenDevError(kind, f"The MCP server {peer.name} {verb}: {text[:1_000]}") from error
 
 
 def _closed(text: str) -> bool:

@@ -134,7 +134,7 @@ def expand(server: McpServer, env: Mapping[str, str]) -> McpServer:
 
     def fill(text: str) -> str:
         def value(found: re.Match[str]) -> str:
-            known = env.get(found[1], found[2])
+            known: str | None = env[found[1]] if found[1] in env else found[2]
             if known is None:
                 raise OpenDevError(
                     ErrorKind.CONFIG,

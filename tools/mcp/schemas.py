@@ -26,7 +26,8 @@ def normalise(raw: Any) -> JsonObject:
         raise _bad("it is no JSON object")
     root = cast("JsonObject", raw)
     kind = root.get("type", "object")
-    if kind != "object" and not (isinstance(kind, list) and "object" in kind):
+    kinds = cast("list[Any]", kind) if isinstance(kind, list) else [kind]
+    if "object" not in kinds:
         raise _bad(f"its root is of type {str(kind)[:40]}, and arguments are an object")
     try:
         clean = _Resolver(root).resolve(root, ())

@@ -89,8 +89,8 @@ class ServerProcess:
             stdin.close()
         loop = asyncio.get_running_loop()
         until = loop.time() + GRACE_S
-        while self._process.returncode is None and loop.time() < until:
-            await asyncio.sleep(0.01)
+        while self._process.returncode is None and loop.time() < until:  # noqa: ASYNC110 - there is no event of it
+            await asyncio.sleep(0.01)  # not wait(): that waits for its pipes too, and a child may hold them
         marker = self._marker if HAS_PROC else None
         await end(lambda: family(marker=marker, group=self.pid), GRACE_S)
         if self._process.returncode is None:

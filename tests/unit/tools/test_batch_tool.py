@@ -1,7 +1,6 @@
 """batch_tool: several calls through the same gates, parallel or serial, one result each (BAT-01..03)."""
 
 import asyncio
-import os
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +128,7 @@ async def test_each_inner_call_passes_every_gate(tmp_path: Path) -> None:
     assert [request.tool for request in asker.requests] == [
         "write_file"
     ]  # the batch itself is not asked about
-    assert not os.listdir(tmp_path)
+    assert list(tmp_path.iterdir()) == []  # noqa: ASYNC240 - a test
     assert text.count(", failed ---") == 5
     assert "--- 6 of 6: list_files, ok ---" in text
     decided = [(e.tool, e.decision) for e in found.events.events if isinstance(e, GateDecided)]
@@ -146,12 +145,13 @@ async def test_each_inner_call_passes_every_gate(tmp_path: Path) -> None:
 @pytest.mark.req("BAT-02")
 async def test_no_nesting_the_allow_list_holds_and_the_number_is_capped(tmp_path: Path) -> None:
     found = World(tmp_path, allowed=("batch_tool", "list_files"))
-    inner = {"calls": [{"tool": "list_files", "arguments": {}}]}
+    inner: dict[str, Any] = {"calls": [{"tool": "list_files", "arguments": {}}]}
     text, _ = await found.batch(("batch_tool", inner), ("read_file", {"file_path": "a"}), ("list_files", {}))
     assert "A batch cannot hold another batch." in text
     assert "The tool read_file is not available to this agent." in text
     assert "3 of 3: list_files, ok" in text
-    text, failed = await found.batch(*(("list_files", {}) for _ in range(MOST + 1)))
+    many: list[tuple[str, dict[str, Any]]] = [("list_files", {}) for _ in range(MOST + 1)]
+    text, failed = await found.batch(*many)
     assert failed
     assert "The tool did not run." in text
     text, failed = await found.batch()

@@ -33,7 +33,7 @@ def write(root: Path, *, indent: int | None = 1, minor: int = 5, **more: Any) ->
 
 async def edit(root: Path, scope: Scope | None = None, **args: Any) -> ToolResult:
     ctx = make_context(root, scope=scope or Scope())
-    return await TOOL.run(Args(**{"file_path": "n.ipynb", **args}), ctx)
+    return await TOOL.run(Args.model_validate({"file_path": "n.ipynb", **args}), ctx)
 
 
 @pytest.mark.req("NB-01")

@@ -100,6 +100,7 @@ def test_the_defaults_are_a_whole_page_of_1920_by_1080_and_three_minutes_at_most
 
 
 def test_the_number_of_pictures_is_bounded(tmp_path: Path) -> None:
+    path = new_shot(tmp_path, "../../x y", ".png")
     for _ in range(MAX_SHOTS + 5):
         path = new_shot(tmp_path, "../../x y", ".png")
     files = list((tmp_path / "shots").iterdir())

@@ -60,7 +60,9 @@ SCRIPT = (
 )
 
 
-def symbol(text: str, path: str, name_path: str, first: str, last: str, kind: str = "function") -> SymbolPlace:
+def symbol(
+    text: str, path: str, name_path: str, first: str, last: str, kind: str = "function"
+) -> SymbolPlace:
     """The symbol whose definition runs from ``first`` to the end of the next ``last``."""
 
     def at(offset: int) -> tuple[int, int]:
@@ -94,14 +96,18 @@ def script(text: str = SCRIPT) -> tuple[SymbolPlace, ...]:
     )
 
 
-def context(tmp_path: Path, path: str, text: str, places: tuple[SymbolPlace, ...], **more: Any) -> ToolContext:
+def context(
+    tmp_path: Path, path: str, text: str, places: tuple[SymbolPlace, ...], **more: Any
+) -> ToolContext:
     if "\r\n" in text:
         places = tuple(p.model_copy(update={"body": p.body.replace("\n", "\r\n")}) for p in places)
     (tmp_path / path).write_bytes(text.encode())
     return make_context(tmp_path, symbols=FakeSymbols(places=places), **more)
 
 
-async def replaced(ctx: ToolContext, name: str, body: str, *, keep: bool = True, path: str = "a.py") -> ToolResult:
+async def replaced(
+    ctx: ToolContext, name: str, body: str, *, keep: bool = True, path: str = "a.py"
+) -> ToolResult:
     args = replace_symbol_body.Args(symbol_name=name, file_path=path, new_body=body, preserve_signature=keep)
     return await replace_symbol_body.run(args, ctx)
 
@@ -210,7 +216,9 @@ async def test_the_rules_of_edit_file_hold(tmp_path: Path) -> None:
     assert (tmp_path / "a.py").read_text() == "# new line\n" + PYTHON
     ctx = context(tmp_path, "a.py", PYTHON, python())
     assert (await replaced(ctx, "get", "return 1")).ok
-    ctx.seen.assert_fresh(tmp_path / "a.py", (tmp_path / "a.py").read_bytes())  # its own change is known to the agent
+    ctx.seen.assert_fresh(
+        tmp_path / "a.py", (tmp_path / "a.py").read_bytes()
+    )  # its own change is known to the agent
     double = (*python(), python()[0].model_copy(update={"line": 99}))
     ctx = context(tmp_path, "a.py", PYTHON, double)
     with pytest.raises(OpenDevError, match="not unique"):
@@ -266,7 +274,10 @@ async def test_braces_are_inserted_at_their_place(
 
 @pytest.mark.req("SYM-07")
 async def test_references_are_grouped_by_file(tmp_path: Path) -> None:
-    uses = tuple(SymbolUse(path=p, line=n, column=2, text=f"use {n}") for p, n in [("a.py", 1), ("b.py", 3), ("b.py", 4)])
+    uses = tuple(
+        SymbolUse(path=p, line=n, column=2, text=f"use {n}")
+        for p, n in [("a.py", 1), ("b.py", 3), ("b.py", 4)]
+    )
     (tmp_path / "a.py").write_text(PYTHON)
     ctx = make_context(tmp_path, symbols=FakeSymbols(places=python(), uses=uses))
     args = find_referencing_symbols.Args(symbol_name="plain", file_path="a.py")

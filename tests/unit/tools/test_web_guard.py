@@ -131,7 +131,7 @@ async def test_a_redirect_to_a_private_host_is_refused(
     site: WebPages, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """127.0.0.1 plays the public server here; it sends the visitor on to 127.0.0.2, which stays private."""
-    monkeypatch.setattr(addresses, "is_public", lambda address: address == "127.0.0.1")
+    monkeypatch.setattr(addresses, "is_public", "127.0.0.1".__eq__)
     port = site.url.rpartition(":")[2]
     async with Guard() as guard:
         engine = PlainEngine(guard)

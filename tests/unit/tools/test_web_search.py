@@ -34,7 +34,7 @@ def _stub(site: WebPages, monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def search(tmp_path: Path, provider: str = "duckduckgo", **args: Any) -> ToolResult:
     ctx = make_context(tmp_path, web=WebRules(search_provider=provider))
-    return await TOOL.run(Args(**{"query": "turtles", **args}), ctx)
+    return await TOOL.run(Args.model_validate({"query": "turtles", **args}), ctx)
 
 
 @pytest.mark.req("WEB-03", "SAF-07")
@@ -88,5 +88,6 @@ async def test_offline_and_an_unknown_provider_are_clear_errors(
 
 
 async def test_a_machine_without_the_library_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("opendev.tools.web.search_engine.find_spec", lambda _name: None)
+    nothing: dict[str, None] = {}
+    monkeypatch.setattr("opendev.tools.web.search_engine.find_spec", nothing.get)
     assert "opendev[web]" in (await search(tmp_path)).text

@@ -1,0 +1,145 @@
+"""The six symbol tools with real language servers of four languages; those that are not installed are skipped (SYM-11)."""
+
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from opendev.core.tool import ToolContext
+from opendev.tools import (
+    edit_file,
+    find_referencing_symbols,
+    find_symbol,
+    insert_after_symbol,
+    insert_before_symbol,
+    rename_symbol,
+    replace_symbol_body,
+)
+from opendev.tools.lsp.symbols import LspSymbols
+from opendev.tools.shell.reap import family
+from support.tool_context import make_context
+
+pytestmark = pytest.mark.slow
+MARKER = {"OPENDEV_RUN": "test-language-servers"}
+PATH = f"{Path.home() / '.cache/opendev-test/node_modules/.bin'}:/usr/local/bin:/usr/bin:/bin"
+FILES = {
+    "shop.py": "class Shop:\n    def open(self) -> int:\n        return 1\n\n\ndef main() -> int:\n    return Shop().open()\n",
+    "use.py": 's = "😀"; from shop import Shop; t = Shop().open()  # Shop\n',
+    "web/a.ts": (
+        "/** A circle. */\nexport class Circle {\n  constructor(private r: number) {}\n\n  area(): number {\n"
+        "    return this.r; // }\n  }\n}\n\nexport const double = (n: number): { v: number } => {\n  const s = '}';\n"
+        "  return { v: n * 2 };\n};\n"
+    ),
+    "web/b.ts": 'import { Circle } from "./a";\nconst s = "😀"; const c: Circle = new Circle(1); // Circle\nconsole.log(s, c.area());\n',
+    "web/tsconfig.json": '{"compilerOptions": {"strict": true}}\n',
+    "run.sh": "#!/bin/bash\n# a }\ngreet() {\n  echo \"hi ${1#x}\" '}'\n}\n\nmain() {\n  greet you\n}\nmain\n",
+    "conf.yaml": "server:\n  port: 1\n",
+}
+
+
+@pytest.fixture
+async def ctx(tmp_path: Path) -> AsyncIterator[ToolContext]:
+    root = tmp_path / "project"
+    for path, text in FILES.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(tmp_path)}
+    symbols = LspSymbols(env=env, cache_dir=tmp_path / "cache", path=PATH, marker=MARKER)
+    yield make_context(root, symbols=symbols)
+    await symbols.close()
+    assert family(marker=MARKER) == ()
+
+
+def needs(program: str) -> None:
+    if shutil.which(program, path=PATH) is None:
+        pytest.skip(f"{program} is not installed; scripts/language-servers installs it")
+
+
+async def found(ctx: ToolContext, name: str, path: str = "") -> list[str]:
+    result = await find_symbol.run(find_symbol.Args(symbol_name=name, file_path=path), ctx)
+    return [
+        f"{m['kind']} {m['name_path']} {m['path']}:{m['line']}"
+        for m in (result.data or {"matches": []})["matches"]
+    ]
+
+
+async def references(ctx: ToolContext, name: str, path: str, *, declaration: bool = False) -> list[str]:
+    args = find_referencing_symbols.Args(symbol_name=name, file_path=path, include_declaration=declaration)
+    result = await find_referencing_symbols.run(args, ctx)
+    assert result.data is not None
+    return [
+        f"{file}:{use['line']}:{use['column']}" for file, uses in result.data["files"].items() for use in uses
+    ]
+
+
+@pytest.mark.req("SYM-07")
+@pytest.mark.req("SYM-09")
+@pytest.mark.req("SYM-10")
+@pytest.mark.req("FIL-10")
+async def test_python(ctx: ToolContext) -> None:
+    assert await references(ctx, "Shop", "shop.py") == ["shop.py:7:12", "use.py:1:27", "use.py:1:37"]
+    assert len(await references(ctx, "Shop.open", "shop.py", declaration=True)) == 3
+    body = replace_symbol_body.Args(symbol_name="Shop.open", file_path="shop.py", new_body="return missing")
+    result = await replace_symbol_body.run(body, ctx)
+    assert 'LSP errors detected in shop.py:\nline 3: "missing" is not defined' in result.text
+    edit = edit_file.Args(file_path="shop.py", old_content="missing", new_content="2")
+    assert "LSP" not in (await edit_file.TOOL.run(edit, ctx)).text
+    after = insert_after_symbol.Args(
+        symbol_name="open", file_path="shop.py", content="def shut(self) -> int:\n    return 0"
+    )
+    assert (await insert_after_symbol.run(after, ctx)).ok
+    before = insert_before_symbol.Args(symbol_name="main", file_path="shop.py", content="LIMIT = 3")
+    assert (await insert_before_symbol.run(before, ctx)).ok
+    assert (ctx.root / "shop.py").read_text() == (
+        "class Shop:\n    def open(self) -> int:\n        return 2\n\n    def shut(self) -> int:\n        return 0\n\n\n"
+        "LIMIT = 3\n\n\ndef main() -> int:\n    return Shop().open()\n"
+    )
+    rename = rename_symbol.Args(symbol_name="Shop", file_path="shop.py", new_name="Store")
+    assert (await rename_symbol.run(rename, ctx)).ok
+    assert (
+        ctx.root / "use.py"
+    ).read_text() == 's = "😀"; from shop import Store; t = Store().open()  # Shop\n'
+
+
+async def test_typescript(ctx: ToolContext) -> None:
+    needs("typescript-language-server")
+    assert await found(ctx, "Circle") == ["class Circle web/a.ts:2"]
+    assert await references(ctx, "Circle", "web/a.ts") == ["web/b.ts:1:10", "web/b.ts:2:25", "web/b.ts:2:38"]
+    body = replace_symbol_body.Args(
+        symbol_name="double", file_path="web/a.ts", new_body="return { v: missing };"
+    )
+    assert "Cannot find name 'missing'" in (await replace_symbol_body.run(body, ctx)).text
+    args = insert_after_symbol.Args(
+        symbol_name="Circle.area", file_path="web/a.ts", content="zero() {\n  return 0;\n}"
+    )
+    assert (await insert_after_symbol.run(args, ctx)).ok
+    rename = rename_symbol.Args(symbol_name="Circle", file_path="web/a.ts", new_name="Round")
+    result = await rename_symbol.run(rename, ctx)
+    assert result.changed == ("web/a.ts", "web/b.ts")
+    assert (ctx.root / "web/b.ts").read_text() == FILES["web/b.ts"].replace("Circle", "Round").replace(
+        "// Round", "// Circle"
+    )
+    assert (ctx.root / "web/a.ts").read_text() == (
+        "/** A circle. */\nexport class Round {\n  constructor(private r: number) {}\n\n  area(): number {\n"
+        "    return this.r; // }\n  }\n\n  zero() {\n    return 0;\n  }\n}\n\nexport const double = (n: number): { v: number } => {\n"
+        "  return { v: missing };\n};\n"
+    )
+
+
+async def test_bash(ctx: ToolContext) -> None:
+    needs("bash-language-server")
+    assert await found(ctx, "greet") == ["function greet run.sh:3"]
+    assert await references(ctx, "greet", "run.sh") == ["run.sh:8:3"]
+    body = replace_symbol_body.Args(symbol_name="greet", file_path="run.sh", new_body='echo "$1"')
+    assert (await replace_symbol_body.run(body, ctx)).ok
+    rename = rename_symbol.Args(symbol_name="greet", file_path="run.sh", new_name="welcome")
+    assert (await rename_symbol.run(rename, ctx)).ok
+    assert (ctx.root / "run.sh").read_text() == (
+        '#!/bin/bash\n# a }\nwelcome() {\n  echo "$1"\n}\n\nmain() {\n  welcome you\n}\nmain\n'
+    )
+
+
+async def test_yaml_is_experimental(ctx: ToolContext) -> None:
+    needs("yaml-language-server")
+    assert await found(ctx, "port", "conf.yaml") == ["number server.port conf.yaml:2"]
+    assert not any("conf.yaml" in row for row in await found(ctx, "port"))  # it was not asked for by name
