@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info[:2] == (3, 11) else "OpenDev needs Python 3.11; this is " + sys.version.split()[0] + ". Call make with PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,web]'
 	@touch $@
 
 demo: $(VENV)/.ready

@@ -20,6 +20,7 @@ from ..llm.convert import provider_of
 from ..llm.cost import ASSUMED, Price, prompt_tokens
 from ..llm.failures import Failure
 from ..llm.litellm_client import LiteLLMClient, Partial, close_clients
+from ..llm.prefix import PrefixWarmer
 from ..llm.recipes import MODEL as RECIPES
 from ..llm.recipes import RecipeModel
 from ..llm.replay import Replay, recorded_line
@@ -62,6 +63,7 @@ class ModelService:
         replay = settings.get("replay")
         self._replay = Replay(JsonlLog(Path(replay)), replay) if replay else None
         self._recipes = RecipeModel()
+        self._prefixes = PrefixWarmer()
         self._slots: dict[tuple[Role, str], LiteLLMClient] = {}  # filled on first use (MOD-03)
         self._gates: dict[str, RateGate] = {}
         self._notices: deque[str] = deque(maxlen=_NOTICES)
@@ -127,7 +129,8 @@ class ModelService:
             answer = self._replay.answer(request)
         else:
             try:
-                answer = await self._call(request, deltas)
+                async with self._prefixes.turn(request):
+                    answer = await self._call(request, deltas)
             except OpenDevError as error:
                 answer = ModelFailed(error=error.info, tries=0)
         if self._record is not None:

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 
 from ..core.agent import AgentTask
+from ..core.clock import Clock, iso
 from ..core.events import Notice
 from ..core.ports import EventSink
 from ..tools.mcp.config import McpServer
@@ -14,11 +15,11 @@ from ..tools.mcp.names import PREFIX
 class SharedServers:
     """``env`` is what a server's process gets: no keys, the run's mark."""
 
-    def __init__(self, servers: tuple[McpServer, ...], env: Mapping[str, str]) -> None:
-        self._servers, self._env = servers, env
+    def __init__(self, servers: tuple[McpServer, ...], env: Mapping[str, str], clock: Clock) -> None:
+        self._servers, self._env, self._clock = servers, env, clock
         self._manager: McpManager | None = None
         self._users = 0
-        self._emit: EventSink | None = None  # of the latest user
+        self._latest: tuple[AgentTask, EventSink] | None = None  # who is told of trouble
 
     @asynccontextmanager
     async def used_by(self, task: AgentTask, emit: EventSink) -> AsyncGenerator[McpManager | None]:
@@ -27,7 +28,7 @@ class SharedServers:
             yield None
             return
         self._users += 1
-        self._emit = emit
+        self._latest = (task, emit)
         if self._manager is None:
             self._manager = McpManager(self._servers, self._env, self._tell)
             self._manager.start()
@@ -40,8 +41,10 @@ class SharedServers:
                 await manager.close()
 
     def _tell(self, text: str) -> None:
-        if self._emit is not None:
-            self._emit(Notice(level="warning", text=text))
+        if self._latest is not None:
+            task, emit = self._latest
+            at = iso(self._clock.now())
+            emit(Notice(run=task.run_id, agent=task.id, at=at, level="warning", text=text))
 
 
 def _may_call(task: AgentTask) -> bool:

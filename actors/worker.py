@@ -1,5 +1,6 @@
 """A worker hosts agents: builds each one from its task by the agents' factory, runs it, and passes cancels and messages on."""
 
+import contextlib
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from ..core.events import ProcessChanged
 from ..core.interrupt import InterruptToken
 from ..core.model import Frozen
 from ..core.ports import ProcessInfo, Ref
+from ..policy.redact import redact
 from .outbox import WINDOW_S, Outbox
 from .postroom import sender_of
 from .servers import SharedServers
@@ -22,6 +24,8 @@ RUN_MARK, AGENT_MARK = (
     "OPENDEV_RUN",
     "OPENDEV_AGENT",
 )  # in the environment of every child, so that it can be reaped
+
+_SHOWN = 4_000  # characters of a command in an event
 
 
 class WorkerSettings(Frozen):
@@ -44,7 +48,7 @@ class Worker:
         self._clock = SystemClock()
         self._running: dict[str, tuple[Any, InterruptToken]] = {}
         env = {**self._settings.child_env, RUN_MARK: self._settings.run_id}
-        self._servers = SharedServers(self._settings.agent.mcp, env)
+        self._servers = SharedServers(self._settings.agent.mcp, env, self._clock)
 
     async def ping(self) -> dict[str, Any]:
         """Its process, and the agents that live here."""
@@ -54,6 +58,7 @@ class Worker:
         """Run one ``AgentTask`` to its end; its ``AgentReport`` as JSON. Raises ``OpenDevError``."""
         from ..agents.factory import AgentFactory  # heavy: a warm host imports it at its first task
         from ..tools.lsp.symbols import LspSymbols
+        from ..tools.shell.background import BackgroundTasks
 
         task = AgentTask.model_validate_json(task_json)
         if task.id in self._running:
@@ -70,17 +75,21 @@ class Worker:
             diagnostics=self._settings.diagnostics and not task.recipe,  # nobody reads them there
         )
         ports = self._ports(task, uplink, symbols, marks)
+        tasks = BackgroundTasks(
+            root=Path(task.root), marker=marks, on_change=lambda info: uplink(self._changed(task, info))
+        )
         try:
             async with self._servers.used_by(task, uplink) as mcp:
-                factory = AgentFactory(settings=self._settings.agent, ports=replace(ports, mcp=mcp))
+                ports = replace(ports, mcp=mcp, processes=tasks)
+                factory = AgentFactory(settings=self._settings.agent, ports=ports)
                 agent = factory.agent_for(task)
                 self._running[task.id] = (agent, token)
                 report = await agent.run(task, token)
         finally:
             self._running.pop(task.id, None)
-            if ports.processes is not None:
-                await ports.processes.close()
             await symbols.close()
+            with contextlib.suppress(OpenDevError):  # the hub ends, and names, what would not die
+                await tasks.close()
         report = report.model_copy(update={"pid": os.getpid()})
         await uplink.finish(report)
         return report.to_json()
@@ -100,7 +109,8 @@ class Worker:
             run=task.run_id,
             agent=task.id,
             at=iso(self._clock.now()),
-            **info.model_dump(include={"id", "command", "pid", "state", "exit_code", "signal"}),
+            command=redact(info.command[:_SHOWN]),
+            **info.model_dump(include={"id", "pid", "state", "exit_code", "signal"}),
         )
 
     def _uplink(self, task: AgentTask) -> Uplink:
@@ -115,7 +125,6 @@ class Worker:
         return Uplink(outbox, model=self._model, models=models, scopes=task.scopes)
 
     def _ports(self, task: AgentTask, uplink: Uplink, symbols: Any, marks: dict[str, str]) -> AgentPorts:
-        from ..tools.shell.background import BackgroundTasks
         from ..tools.shell.process import ProcessShell
 
         home = Path(self._settings.home)
@@ -132,7 +141,4 @@ class Worker:
             home=home,
             compact=uplink,
             roster=uplink.roster,
-            processes=BackgroundTasks(
-                root=Path(task.root), marker=marks, on_change=lambda info: uplink(self._changed(task, info))
-            ),
         )

@@ -26,9 +26,9 @@ from ..policy.gate import Gate
 from ..store.layout import Layout
 from ..tools.dispatch import Dispatcher
 from ..tools.files import SeenHashes
+from ..tools.mcp.directory import Directory, servers_note
 from ..tools.registry import ToolRegistry
 from ..tools.skills import SkillLoader
-from ..tools.mcp.directory import Directory
 from .children import Children
 from .doomloop import DoomLoop
 from .inbox import Inbox
@@ -176,9 +176,16 @@ class Assembly:
             scratch=str(places.scratch),
             environment=environment_block(places.root, date)
             + plan_note(task, places.plan)
-            + (self.skills.note() if "invoke_skill" in self.registry.names else ""),
+            + self._on_demand(),
         )
         return self.composer.message(context)
+
+    def _on_demand(self) -> str:
+        """What the prompt says of skills and of MCP servers: names, never schemas (PRM-14, MCP-01)."""
+        tools, servers = self.registry.names, self.settings.mcp if self.ports.mcp else ()
+        return (self.skills.note() if "invoke_skill" in tools else "") + (
+            servers_note(server.name for server in servers) if "search_tools" in tools else ""
+        )
 
     def _dispatcher(
         self, task: AgentTask, places: _Places, memo: AgentMemo, token: InterruptToken, sight: Sight
@@ -220,13 +227,14 @@ class Assembly:
                 vision=sight,
             )
 
+        outputs = ports.processes.places if ports.processes else ()
         starts = starting_mode(task, plan)
         gate = Gate(
             level=task.approve,
             mode=starts,
             root=root,
             scope=scope,
-            extra_roots=(scratch, plan) if plan else (scratch,),
+            extra_roots=(scratch, *([plan] if plan else []), *outputs),
             blocked_commands=self.settings.blocked_commands,
         )
         return Dispatcher(

@@ -112,8 +112,9 @@ class IterationContext:
     end: End | None = None
 
     def refresh_tools(self) -> None:
-        """What was activated is sent from the next call on (MCP-02)."""
-        if self.memo.activated:
+        """What was activated is sent from the next call on (MCP-02); where nothing is deferred, what a server lists by now."""
+        everything = self.settings.schema_deferral == "off" and self.ports.mcp is not None
+        if self.memo.activated or everything:
             self.tools = self.schemas(frozenset(self.memo.activated))
 
     async def flush(self) -> None:

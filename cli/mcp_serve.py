@@ -19,6 +19,7 @@ from .project import Project
 MAX_RUNS = 4  # at once
 START_S = 120.0  # until a run has told its id
 END_S = 30.0  # for a run to save its work when this process ends
+_COMMAND = "import sys; from opendev.cli.entry import main; sys.exit(main())"
 _TEXT = 20_000  # characters of an error
 _RUN: JsonObject = {"type": "object", "properties": {"run": {"type": "string", "description": "The id of a run."}},
                     "required": ["run"], "additionalProperties": False}  # fmt: skip
@@ -29,6 +30,7 @@ _START: JsonObject = {
         "concurrency": {"type": "integer", "minimum": 1},
         "model": {"type": "string", "description": "provider/NAME for tickets without a recipe."},
         "max_cost_usd": {"type": "number", "minimum": 0},
+        "runtime": {"enum": ["ray", "local"], "description": "ray: a process for each agent (default)."},
     },
     "required": ["file"],
     "additionalProperties": False,
@@ -77,11 +79,12 @@ class SwarmServer:
             ("concurrency", "--concurrency"),
             ("model", "--model"),
             ("max_cost_usd", "--max-cost-usd"),
+            ("runtime", "--runtime"),
         ):
             if given.get(key) is not None:
                 argv += [option, str(given[key])]
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "opendev.cli.entry", "--working-dir", str(self._project.path), *argv,
+            sys.executable, "-P", "-c", _COMMAND, "--working-dir", str(self._project.path), *argv,
             stdin=DEVNULL, stdout=PIPE, stderr=PIPE, env=dict(self._project.environment.items()),
             limit=16_000_000,
         )  # fmt: skip

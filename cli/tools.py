@@ -33,7 +33,7 @@ from ..tools.shell.process import ProcessShell
 from ..tools.shell.reap import HAS_PROC, kill_marked
 from .project import Project, open_project
 from .signals import stopping
-from .wiring import tool_limits
+from .wiring import tool_limits, web_rules
 
 app = typer.Typer(help="Tools: list, show, run by hand. Example: opendev tools list", no_args_is_help=True)
 _REFUSED = {ErrorKind.DENIED, ErrorKind.UNANSWERED, ErrorKind.SCOPE}
@@ -191,6 +191,7 @@ def _context(
         interrupt=InterruptToken(),
         memo=AgentMemo(),
         limits=tool_limits(project.config),
+        web=web_rules(project.config),
     )
 
 

@@ -120,8 +120,13 @@ def agent_settings(
         thinking=config.thinking.level,
         custom=custom,
         seeing=tuple(sorted(filter(catalog.has_vision, named))),
-        web=WebRules(**config.web.model_dump()),
+        web=web_rules(config),
     )
+
+
+def web_rules(config: AppConfig) -> WebRules:
+    """What web tools may reach."""
+    return WebRules(allow_private=config.web.allow_private, search_provider=config.web.search_provider)
 
 
 def tool_limits(config: AppConfig) -> Limits:

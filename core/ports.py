@@ -124,6 +124,11 @@ class ProcessInfo(Frozen):
 class Processes(Protocol):
     """Background tasks of one agent, each on a terminal of its own (SHL-10). Raises ``OpenDevError`` (not found) for an id it does not know."""
 
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """The folders in which its output files may lie; the agent may read them."""
+        ...
+
     async def start(self, command: str, *, cwd: Path, env: Mapping[str, str]) -> ProcessInfo:
         """Start it. Raises ``OpenDevError`` (tool) when too many run or it cannot be started."""
         ...

@@ -161,7 +161,8 @@ class ToolContext:
     @property
     def own_places(self) -> tuple[Path, ...]:
         """What is open to file tools besides the root."""
-        return (self.scratch,) if self.plan is None else (self.scratch, self.plan)
+        plan = () if self.plan is None else (self.plan,)
+        return (self.scratch, *plan, *(self.processes.places if self.processes else ()))
 
 
 A = TypeVar("A", bound=Frozen)

@@ -27,9 +27,12 @@ _SQL_CLIENTS = frozenset(
 _PROGRAMS = {
     "pkill": "it ends processes by name, also those of others",
     "killall": "it ends processes by name, also those of others",
+    "taskkill": "it ends processes by name, also those of others",
     "shred": "it destroys files",
     "crontab": "it changes scheduled jobs",
 }
+# A file by its name, also behind `REV:` and inside of the code that an interpreter is given (T18); `.env.example` is none.
+_SECRETS = re.compile(r"""(?:^|[/:=@'"(,])\.(?:env|gnupg|netrc|pgpass)(?=$|[\s/'"),;|&])""")
 _DELETERS = re.compile(
     r"\b(unlink|rmtree|removedirs|rm_rf|rm_r|rmSync|rmdirSync|unlinkSync|remove_dir_all)\b|\brm\s+-\w*[rR]"
 )
@@ -169,6 +172,10 @@ def _programs(item: Simple) -> str:
         return _PROGRAMS[item.name]
     if item.name == "kill" and any(word.text == "-1" for word in item.args[1:]):
         return "it ends every process of the user"
+    if item.name == "kill" and any(re.search(r"\$\{?PPID|\$\$", word.text) for word in item.args):
+        return "it ends the process that started it"
+    if item.name == "fuser" and has_flag(item.args, "k", "--kill"):
+        return "it ends whatever uses a file or port, also processes of others"
     if item.name in _SQL_CLIENTS:
         text = " ".join(word.text for word in item.args) + " " + " ".join(r.text for r in item.redirects)
         before = " ".join(w.text for other in item.upstream for w in other.args)
@@ -200,8 +207,8 @@ def _path_words(item: Simple) -> tuple[Word, ...]:
 
 
 def _place(item: Simple, word: Word, roots: tuple[str, ...]) -> str:
-    if names_part(word, ".ssh"):
-        return f"{word.text} holds secrets"
+    if names_part(word, ".ssh") or _SECRETS.search(word.text.casefold()):
+        return f"{word.text[:200]} names what may hold secrets"
     if item.name != "git" and names_git(word) and not _only_reads(item):
         return f"{word.text} is git's own"
     if outside(word, item.cwd, roots):

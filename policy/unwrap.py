@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
+from .hidden import hidden
 from .shell import Script, Simple, parse
 from .words import Word
 
@@ -162,6 +163,7 @@ def _after_options(item: Simple, name: str) -> tuple[list[tuple[str, Word]], tup
 
 
 def _inner_scripts(item: Simple) -> Iterator[str]:
+    yield from hidden(item)
     name = item.name
     if name in SHELLS:
         yield from _dash_c(item)

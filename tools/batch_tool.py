@@ -12,6 +12,7 @@ from ..core.tool import ALL_EFFECTS, Tool, ToolContext, ToolResult
 
 NAME = "batch_tool"
 MOST = 20  # inner calls
+_ALIASES = {"invocations": "calls", "tool_calls": "calls"}
 
 
 class Invocation(Frozen):
@@ -38,15 +39,16 @@ def unfolded(calls: Iterable[ToolCall]) -> tuple[ToolCall, ...]:
     """``calls`` with the inner calls in the place of each batch: what guards against repetition look at (BAT-02)."""
     found: list[ToolCall] = []
     for call in calls:
-        listed = call.arguments.get("calls") if call.name == NAME else None
+        given = (call.arguments.get(name) for name in ("calls", *_ALIASES)) if call.name == NAME else ()
+        listed = next((value for value in given if value is not None), None)
         if not isinstance(listed, list):
             found.append(call)
             continue
         for index, item in enumerate(cast("list[Any]", listed)[:MOST]):
-            given = cast("JsonObject", item) if isinstance(item, dict) else {}
-            arguments = given.get("arguments")
+            one = cast("JsonObject", item) if isinstance(item, dict) else {}
+            arguments = one.get("arguments")
             inner = cast("JsonObject", arguments) if isinstance(arguments, dict) else {}
-            found.append(ToolCall(id=inner_id(call.id, index), name=str(given.get("tool")), arguments=inner))
+            found.append(ToolCall(id=inner_id(call.id, index), name=str(one.get("tool")), arguments=inner))
     return tuple(found)
 
 
@@ -89,5 +91,5 @@ TOOL = Tool(
     args=Args,
     run=_run,
     effects=ALL_EFFECTS,
-    aliases={"invocations": "calls", "tool_calls": "calls"},
+    aliases=_ALIASES,
 )

@@ -42,6 +42,6 @@ TOOL = Tool(
     args=Args,
     run=_run,
     effects=frozenset({Effect.READ}),
-    aliases={"id": "process_id", "task_id": "process_id", "pid": "process_id", "wait": "wait_s"},
+    aliases={"id": "process_id", "task_id": "process_id", "wait": "wait_s"},
     poller=True,
 )

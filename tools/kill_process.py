@@ -35,5 +35,5 @@ TOOL = Tool(
     args=Args,
     run=_run,
     effects=frozenset({Effect.EXEC}),
-    aliases={"id": "process_id", "task_id": "process_id", "pid": "process_id"},
+    aliases={"id": "process_id", "task_id": "process_id"},
 )

@@ -10,6 +10,7 @@ from ..core.ports import CommandResult, Processes, ProcessInfo, ProcessState
 from ..core.tool import ToolContext, ToolResult
 from ..policy.redact import redact
 
+_TOOLS = frozenset({"list_processes", "get_process_output", "kill_process"})
 POLL_S = 0.1  # SHL-08
 LOOK_S = (
     1.0  # a command that was sent to the background on purpose is watched this long: most slips show at once
@@ -59,6 +60,7 @@ def in_front(info: ProcessInfo, processes: Processes) -> CommandResult:
 
 def in_background(info: ProcessInfo, ctx: ToolContext, processes: Processes, *, promoted: bool) -> ToolResult:
     """What the model is told of a task that goes on. ``data``: process_id, pid, state, output (path)."""
+    ctx.memo.activated.update(_TOOLS & ctx.offers)  # the model needs them from now on (REG-08)
     text, _ = processes.first_output(info.id)
     body = text.rstrip("\n") or "(no output so far)"
     why = "It looks like a server, so it" if promoted else "It"

@@ -17,6 +17,7 @@ from .files import Place, place, read_bytes
 from .outside import as_data
 
 MAX_CHARS = 50_000
+MAX_PDF = 200_000_000  # bytes
 TIMEOUT_S = 60.0
 _WORKER = Path(__file__).with_name("pdf_worker.py")
 _RANGE = re.compile(r"\s*(\d{1,6})\s*(?:(-)\s*(\d{1,6})?\s*)?")
@@ -48,9 +49,17 @@ def _range(pages: str) -> tuple[int, int]:
     return first, last
 
 
+def _head(found: Place) -> bytes:
+    """The first bytes; the worker reads the rest, so a PDF may be larger than a text. Raises ``OpenDevError``."""
+    if found.path.is_file() and found.path.stat().st_size <= MAX_PDF:
+        with found.path.open("rb") as file:
+            return file.read(1024)
+    return read_bytes(found.path, found.name)[:1024]
+
+
 def _locate(file_path: str, ctx: ToolContext) -> Place:
     found = place(file_path, ctx)
-    if b"%PDF" not in read_bytes(found.path, found.name)[:1024]:
+    if b"%PDF" not in _head(found):
         raise OpenDevError(ErrorKind.TOOL, f"{found.name} is no PDF file.", "Use read_file for text.")
     return found
 

@@ -142,7 +142,7 @@ class ToolRegistry:
             )
         found = self._alike(name)
         if len(found) == 1:
-            return self._tools[found[0]]
+            return self._tools.get(found[0]) or self._discoverable()[found[0]]
         near = self.near(name)
         hint = (
             f"Did you mean {' or '.join(near)}?"

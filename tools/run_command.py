@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import Field
 
+from ..core.approval import ApprovalLevel
 from ..core.errors import ErrorInfo, ErrorKind, OpenDevError
 from ..core.events import ToolOutput
 from ..core.model import Frozen
@@ -17,6 +18,7 @@ from ..core.ports import CommandResult, Processes, ProcessState
 from ..core.tool import Effect, Tool, ToolContext, ToolResult
 from ..policy.paths import confine
 from ..policy.redact import redact
+from ..policy.rules import judge_command
 from .promotion import LOOK_S, POLL_S, in_background, in_front, nowhere, start_up
 from .shell.servers import is_server
 
@@ -46,6 +48,8 @@ async def run(args: Args, ctx: ToolContext) -> ToolResult:
             "Leave out cwd to run in the project root." if args.cwd else "The working folder itself is gone.",
             ErrorKind.NOT_FOUND,
         )
+    if (refusal := _rewritten(args, ctx, cwd)) is not None:
+        return refusal
     promoted = is_server(args.command)
     if args.background or promoted:
         if ctx.processes is not None:
@@ -69,6 +73,17 @@ async def run(args: Args, ctx: ToolContext) -> ToolResult:
     if result is None:
         return _interrupted(ctx)
     return await asyncio.to_thread(_report, args, result, cwd)
+
+
+def _rewritten(args: Args, ctx: ToolContext, cwd: Path) -> ToolResult | None:
+    """The rules saw the command as it was written; one that preparation changed passes the block list once more (SHL-02)."""
+    command = prepare(args.command)
+    if command == args.command:
+        return None
+    verdict = judge_command(command, ApprovalLevel.AUTO, (ctx.root, ctx.scratch), cwd=cwd)
+    if verdict.decision != "deny":
+        return None
+    return ToolResult.failure(f"run_command was refused by a rule: {verdict.reason}", kind=ErrorKind.DENIED)
 
 
 async def _in_background(

@@ -19,7 +19,7 @@ from opendev.core.approval import ApprovalLevel
 from opendev.core.chat import AssistantMessage, ModelReply, ModelRequest, Role, ToolMessage
 from opendev.core.errors import ErrorKind
 from opendev.core.events import AssistantText, Event, GateDecided, Notice, ToolFinished
-from opendev.policy.verdict import deny
+from opendev.policy.verdict import Verdict, deny
 from opendev.tools.catalog import BUILTIN
 from support.agents import Bench
 from support.model_server import ModelServer, Reply, Seen, text
@@ -46,7 +46,9 @@ class Workflows:
 
     def __call__(self, seen: Seen) -> Reply:
         body = json.loads(seen.raw)
-        kind = "execution" if body.get("tools") else "thinking" if "inner voice" in str(body) else "compaction"
+        kind = (
+            "execution" if body.get("tools") else "thinking" if "inner voice" in str(body) else "compaction"
+        )
         self.models[kind].add(body["model"])
         if kind == "thinking":
             return text("First look, then act.")
@@ -55,12 +57,18 @@ class Workflows:
         self._turns += 1
         if self._turns == 5:
             self.loop.call_soon_threadsafe(self.compact.set)
-        return served("search", {"pattern": f"word {self._turns}"}, say=LONG) if self._turns < 8 else text("Done.")
+        return (
+            served("search", {"pattern": f"word {self._turns}"}, say=LONG)
+            if self._turns < 8
+            else text("Done.")
+        )
 
 
 @pytest.mark.slow
 @pytest.mark.req("ARC-01")
-async def test_the_workflows_of_one_agent_have_models_of_their_own_by_configuration_alone(tmp_path: Path) -> None:
+async def test_the_workflows_of_one_agent_have_models_of_their_own_by_configuration_alone(
+    tmp_path: Path,
+) -> None:
     root = tmp_path / "root"
     root.mkdir()
     play = Workflows()
@@ -142,7 +150,9 @@ async def test_a_model_reaches_files_and_shell_only_through_the_registry_and_its
         calls(call("run_command", "c", command="touch made")),
         calls(call("os.system", "o", command="touch made")),
         calls(call("read_file", "g", file_path="../outside.txt")),
-        says('{"name": "write_file", "arguments": {"file_path": "a.py", "content": "x"}}\n```bash\ntouch made\n```'),
+        says(
+            '{"name": "write_file", "arguments": {"file_path": "a.py", "content": "x"}}\n```bash\ntouch made\n```'
+        ),
     ]
     bench = Bench(tmp_path, *steps, tools=tools)
     (tmp_path / "outside.txt").write_text("SECRET")
@@ -159,7 +169,11 @@ REACHES = frozenset({"subprocess", "shutil", "pty", "os.system", "os.popen"})
 def test_model_and_loop_code_starts_no_process() -> None:
     """Neither the layer that talks to models nor the loop may reach the system but through tools and ports."""
     found: list[str] = []
-    for path in (*(ROOT / "llm").rglob("*.py"), *(ROOT / "agents").rglob("*.py"), *(ROOT / "context").rglob("*.py")):
+    for path in (
+        *(ROOT / "llm").rglob("*.py"),
+        *(ROOT / "agents").rglob("*.py"),
+        *(ROOT / "context").rglob("*.py"),
+    ):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
                 names = {alias.name for alias in node.names}
@@ -195,10 +209,16 @@ async def test_model_compactor_gate_and_tools_are_each_replaced_alone(
     assert [tool.name for tool in only.model.requests[0].tools] == ["list_files"]
 
     shut = Bench(tmp_path, calls(call("list_files", path=".")), says("Refused."))
-    monkeypatch.setattr("opendev.policy.gate.Gate.judge", lambda *_: deny("house", "Closed today."))
+
+    def closed(*_: object) -> Verdict:
+        return deny("house", "Closed today.")
+
+    monkeypatch.setattr("opendev.policy.gate.Gate.judge", closed)
     await shut.run()
     decided = [event for event in shut.events if isinstance(event, GateDecided)]
-    assert [(event.decision, event.layer, event.reason) for event in decided] == [("deny", "house", "Closed today.")]
+    assert [(event.decision, event.layer, event.reason) for event in decided] == [
+        ("deny", "house", "Closed today.")
+    ]
 
 
 # ARC-03 (b): an orderly end
@@ -216,7 +236,9 @@ ENDS: Mapping[str, tuple[Sequence[Any], Mapping[str, Any], AgentStatus]] = {
 
 @pytest.mark.req("ARC-03")
 @pytest.mark.parametrize("what", sorted(ENDS))
-async def test_what_runs_out_ends_in_a_report_and_a_conversation_that_can_go_on(tmp_path: Path, what: str) -> None:
+async def test_what_runs_out_ends_in_a_report_and_a_conversation_that_can_go_on(
+    tmp_path: Path, what: str
+) -> None:
     steps, fields, status = ENDS[what]
     first = calls(call("write_file", file_path="kept.py", content="x = 1\n"), text="I begin.")
     bench = Bench(tmp_path, first, *steps, says("I stop here."))
@@ -252,7 +274,11 @@ class Learner:
         if self._turns == 1:
             return calls(call("run_command", "bad", command="rm -rf /"))
         if self._turns < 8:
-            return calls(call("list_files", f"c{self._turns}", path=".", max_results=self._turns), text=LONG, tokens=20_000)
+            return calls(
+                call("list_files", f"c{self._turns}", path=".", max_results=self._turns),
+                text=LONG,
+                tokens=20_000,
+            )
         return done()
 
 
@@ -288,7 +314,9 @@ async def test_each_of_them_can_be_overridden(tmp_path: Path) -> None:
         update={"models": {Role.ACTION: "test/model", Role.COMPACT: "test/compact"}}
     )
     await quiet.run()
-    assert not [event for event in quiet.events if isinstance(event, Notice) and event.text.startswith("Noted")]
+    assert not [
+        event for event in quiet.events if isinstance(event, Notice) and event.text.startswith("Noted")
+    ]
 
 
 # ARC-04: scaffolding is over before the first prompt
@@ -319,7 +347,13 @@ def test_nothing_in_the_harness_asks_whether_an_agent_is_initialised() -> None:
     found: list[str] = []
     for path in sorted((ROOT / "agents").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+            name = (
+                node.attr
+                if isinstance(node, ast.Attribute)
+                else node.id
+                if isinstance(node, ast.Name)
+                else ""
+            )
             if any(word in name for word in ASKS):
                 found.append(f"{path.name}:{getattr(node, 'lineno', 0)} {name}")
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("hasattr", "getattr"):

@@ -5,12 +5,11 @@ import http.server
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-
 from opendev.core.errors import ErrorKind, OpenDevError
 from opendev.tools.mcp.config import McpServer
 from opendev.tools.mcp.link import LinkState
@@ -26,7 +25,7 @@ def free_port() -> int:
 
 
 @asynccontextmanager
-async def served(transport: str) -> AsyncIterator[int]:
+async def served(transport: str) -> AsyncGenerator[int]:
     port = free_port()
     process = await asyncio.create_subprocess_exec(
         sys.executable, str(SERVER), transport, str(port), stderr=asyncio.subprocess.DEVNULL
@@ -60,7 +59,7 @@ async def test_a_server_with_an_address(kind: str, path: str) -> None:
         try:
             assert await manager.settled(20) == ()
             assert "mcp__far__add" in [tool.name for tool in manager.tools()]
-            assert (await manager._links["far"].call("add", {"a": 1, "b": 2})).text == "3"
+            assert (await manager.link("far").call("add", {"a": 1, "b": 2})).text == "3"
         finally:
             await manager.close()
         assert manager.status()[0].state is LinkState.STOPPED
@@ -96,13 +95,15 @@ async def test_a_refused_token_is_said_at_once_and_not_tried_again(refusing: int
     said: list[str] = []
     headers = {"Authorization": "Bearer very-secret-token"}
     url = f"http://127.0.0.1:{refusing}/mcp"
-    manager = McpManager([McpServer(name="locked", transport="http", url=url, headers=headers)], {}, said.append)
+    manager = McpManager(
+        [McpServer(name="locked", transport="http", url=url, headers=headers)], {}, said.append
+    )
     manager.start()
     try:
         (note,) = await manager.settled(5)
         assert "needs login" in note
         with pytest.raises(OpenDevError) as refused:
-            await manager._links["locked"].call("x", {})
+            await manager.link("locked").call("x", {})
         assert refused.value.info.kind is ErrorKind.DENIED
         tries = len(_Refuses.seen)
         await asyncio.sleep(0.5)

@@ -49,6 +49,7 @@ def later(seconds: float, work: Any, *args: Any) -> None:
 
 def opened(document: dict[str, Any]) -> None:
     uri, version = document["uri"], document["version"]
+    note(f"opened {uri.rpartition('/')[2]} {version}")
     if FAULT == "stale":
         publish(uri, version - 1, "an old error")
         later(0.3, publish, uri, version, f"error of version {version}")
@@ -65,6 +66,11 @@ def answer(method: str, params: dict[str, Any]) -> Any:
     if method == "initialize":
         note(f"initialize {params['processId']}")
         return {"capabilities": {"positionEncoding": "utf-16"}}
+    if FAULT == "nonsense":
+        write(id="x", method="workspace/configuration", params=7)
+        write(method="textDocument/publishDiagnostics", params=[1])
+        write(method="textDocument/publishDiagnostics", params={"uri": 5, "diagnostics": 1})
+        return [{"name": "name", "range": 5}]
     if method == "textDocument/documentSymbol":
         whole = {"range": span(0, 9, 17), "selectionRange": span(0, 10, 14)}
         return [{"name": "name", "kind": 13, **whole}]

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from typing import cast
 
 MODE = sys.argv[1] if len(sys.argv) > 1 else ""
 SCHEMAS = [
@@ -43,8 +44,8 @@ def answer(message: dict[str, object]) -> object:
             return {"tools": tools()}
         case "tools/call":
             params = message["params"]
-            assert isinstance(params, dict)
-            return {"content": [{"type": "text", "text": params["arguments"].get("text", "")}]}
+            text = cast("dict[str, dict[str, str]]", params)["arguments"].get("text", "")
+            return {"content": [{"type": "text", "text": text}]}
         case _:
             return None
 
@@ -69,7 +70,9 @@ def main() -> None:
             result = answer(message)
             reply = {"jsonrpc": "2.0", "id": message["id"]}
             refused = {"error": {"code": -32601, "message": "unknown method"}}
-            out.write(json.dumps({**reply, **(refused if result is None else {"result": result})}).encode() + b"\n")
+            out.write(
+                json.dumps({**reply, **(refused if result is None else {"result": result})}).encode() + b"\n"
+            )
             out.flush()
     while MODE == "deaf":
         time.sleep(60)  # noqa: TID251 - a process of its own

@@ -33,6 +33,7 @@ PAGES: dict[str, tuple[str, bytes]] = {
         HTML,
         _html("Script", f"<div id=x></div><script>x.textContent = {DRAWN[:20]!r} + {DRAWN[20:]!r}</script>"),
     ),
+    "/sjis": ("text/html", "<html><meta charset=shift_jis><p>日本語</p></html>".encode("shift_jis")),
     "/big": (HTML, _html("Big", _BIG)),
     "/tall": (HTML, _html("Tall", "<div style='height: 3000px; background: teal'>tall</div>")),
     "/data.json": ("application/json", b'{"a": [1, 2]}'),

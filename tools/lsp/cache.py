@@ -3,15 +3,14 @@
 import contextlib
 import hashlib
 import json
+import secrets
 from pathlib import Path
 from typing import Any, cast
 
 from pydantic import TypeAdapter
 
-from ...core.errors import OpenDevError
 from ...core.model import JsonObject
 from ...core.ports import SymbolPlace
-from ...store.atomic import write_atomic
 
 VERSION = 1  # of both formats; entries of another version are dropped
 MAX_ENTRIES = 4_000  # files in one folder (a language and level); the oldest tenth goes when there are more
@@ -74,9 +73,13 @@ class SymbolCache:
 
     def _store(self, language: str, level: str, key: str, content: JsonObject) -> None:
         path = self._file(language, level, key)
-        with contextlib.suppress(OSError, OpenDevError):
+        temporary = path.with_suffix(f".{secrets.token_hex(8)}")
+        with contextlib.suppress(OSError):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_atomic(path, json.dumps({"version": VERSION, **content}).encode())
+            # no fsync, unlike the store's files: what a crash tears is not JSON, and is asked for again
+            temporary.touch(mode=0o600, exist_ok=False)
+            temporary.write_bytes(json.dumps({"version": VERSION, **content}).encode())
+            temporary.replace(path)
             self._trim(path.parent)
 
     def _trim(self, folder: Path) -> None:

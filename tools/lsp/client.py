@@ -150,7 +150,7 @@ class LspClient:
                     self._count_noise()
                 else:
                     await self._take(message)
-        except (OSError, EOFError, ValueError, asyncio.LimitOverrunError, OpenDevError):
+        except (OSError, EOFError, ValueError, TypeError, asyncio.LimitOverrunError, OpenDevError):
             pass  # the end of the stream, or nonsense on it: either way this server is over
         finally:
             for future in self._waiting.values():
@@ -204,7 +204,7 @@ class LspClient:
     async def _reply(self, message: JsonObject) -> None:
         try:
             result = self._answer(message["method"], message.get("params"))
-        except NotImplementedError:
+        except (NotImplementedError, KeyError, TypeError, AttributeError):  # unknown, or nonsense
             error = {"code": _METHOD_NOT_FOUND, "message": f"{message['method']} is not supported"}
             await self._send({"id": message["id"], "error": error})
         else:

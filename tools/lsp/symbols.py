@@ -68,7 +68,8 @@ class LspSymbols(Symbols):
                     missing = error
         hits = [place for place in found if matches(place.name_path, name)]
         if missing is not None and not hits:
-            raise missing
+            message = f"No symbol {name} was found, but files that hold the word could not be asked about: "
+            raise OpenDevError(missing.info.kind, message + missing.info.message, missing.info.hint)
         return tuple(sorted(hits, key=lambda p: (p.name_path != name, p.path, p.line, p.column)))
 
     async def rename_edits(
@@ -105,10 +106,14 @@ class LspSymbols(Symbols):
         try:
             async with asyncio.timeout(GIVE_UP_S), self._pool.lock:
                 server = self._pool.running(root, spec)
-                told = await server.problems(path, PROBLEMS_S) if server else None
+                if server is None:
+                    return None
+                # other files may have changed too, by a command: an error must not come from their old text (X18)
+                await server.refresh((await asyncio.to_thread(_by_language, root, path))[spec])
+                told = await server.problems(path, PROBLEMS_S)
         except (OpenDevError, TimeoutError):
             return None
-        return None if told is None or server is None else answers.problems(*told, server.encoding)
+        return None if told is None else answers.problems(*told, server.encoding)
 
     async def close(self) -> None:
         """End every server; returns when their processes are dead."""
@@ -142,6 +147,9 @@ class LspSymbols(Symbols):
             except OpenDevError as error:
                 if error.info.kind is not ErrorKind.INFRA or server.alive or attempt == 2:
                     raise
+            except (KeyError, TypeError, AttributeError, ValueError) as error:
+                message = f"The language server of {spec.language} gave an answer that is none ({error!r})."
+                raise OpenDevError(ErrorKind.TOOL, message, "Use search instead.") from error
         raise AssertionError
 
     async def _symbols(

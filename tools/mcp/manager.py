@@ -42,6 +42,10 @@ class McpManager:
         """Every server, sorted by name."""
         return tuple(self._links[name].status for name in sorted(self._links))
 
+    def link(self, server: str) -> ServerLink:
+        """The server of this name; ``KeyError`` when there is none."""
+        return self._links[server]
+
     async def settled(self, wait_s: float) -> tuple[str, ...]:
         """Wait for the first try of every server, together at most ``wait_s`` seconds; a sentence for each that is not there."""
         await asyncio.gather(*(link.settled(wait_s) for link in self._links.values()))
@@ -59,7 +63,7 @@ class McpManager:
         """Build the tools again: the servers, and the tools of each, in the order of their names."""
         found: dict[str, Tool[Any]] = {}
         for name in sorted(self._links):
-            link = self._links[name]
+            link = self.link(name)
             for remote in sorted(link.tools, key=lambda tool: tool.name):
                 try:
                     tool = remote_tool(name, remote, link.call)

@@ -25,10 +25,10 @@ def normalise(raw: Any) -> JsonObject:
     if not isinstance(raw, dict):
         raise _bad("it is no JSON object")
     root = cast("JsonObject", raw)
-    kind = root.get("type", "object")
+    kind: Any = root.get("type", "object")
     kinds = cast("list[Any]", kind) if isinstance(kind, list) else [kind]
     if "object" not in kinds:
-        raise _bad(f"its root is of type {str(kind)[:40]}, and arguments are an object")
+        raise _bad(f"its root is of type {str(kinds)[:40]}, and arguments are an object")
     try:
         clean = _Resolver(root).resolve(root, ())
         text = json.dumps(clean, sort_keys=True)

@@ -23,7 +23,7 @@ from .output import OutputBuffer, clean
 from .process import COMMAND_MARK, DRAIN_S
 from .pump import Pump
 from .reap import HAS_PROC, end, family
-from .rolling import RollingFile, task_folder
+from .rolling import RollingFile, task_folder, task_folders
 
 BASE = Path("/tmp/opendev")  # noqa: S108 - the place SHL-10 names; its folders are private and checked
 GRACE_S = 5.0  # K25
@@ -66,6 +66,11 @@ class BackgroundTasks(Processes):
         self._base, self._grace_s = base, grace_s
         self._tasks: dict[str, _Task] = {}
         self._closed = False
+
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """The folders in which its output files may lie."""
+        return task_folders(self._base, self._root)
 
     async def start(self, command: str, *, cwd: Path, env: Mapping[str, str]) -> ProcessInfo:
         """Start ``bash -c command`` in a session and on a terminal of its own; its input is empty.

@@ -1,7 +1,9 @@
 """The output file of a background task: private, bounded by giving up its oldest part, read from its end (SHL-10, SHL-13)."""
 
+import contextlib
 import os
 import re
+import stat
 import threading
 from pathlib import Path
 
@@ -57,20 +59,28 @@ class RollingFile:
             view = view[done:]
 
 
+def task_folders(base: Path, root: Path) -> tuple[Path, Path]:
+    """Where the output files of ``root`` lie: below ``base``, or below the folder that takes its place."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", str(root)).strip("-.")[-100:] or "root"
+    other = base.with_name(f"{base.name}-{os.getuid()}")
+    return base / name / "tasks", other / name / "tasks"
+
+
 def task_folder(base: Path, root: Path) -> Path:
-    """``<base>/<sanitized root>/tasks``, private to this user; with the user's number where ``base`` is another user's.
+    """``<base>/<sanitized root>/tasks``, private to this user; with the user's number where others could write in ``base``.
 
     Raises ``OSError`` when it cannot be made, or is not ours.
     """
     own = os.getuid()
-    for place in (base, base.with_name(f"{base.name}-{own}")):
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in task_folders(base, root):
+        place = folder.parents[1]
+        with contextlib.suppress(FileExistsError):  # a file, or a link that leads nowhere
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = place.lstat()
-        if status.st_uid == own and place.is_dir() and not place.is_symlink():
+        if status.st_uid == own and stat.S_ISDIR(status.st_mode) and not status.st_mode & 0o022:
             break
     else:
-        raise OSError(f"{base} belongs to somebody else")
-    folder = place / (re.sub(r"[^A-Za-z0-9._-]+", "-", str(root)).strip("-.")[-100:] or "root") / "tasks"
+        raise OSError(f"{base} is open to others, or not a folder of ours")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     files = sorted(folder.glob("*.output"), key=lambda file: file.lstat().st_mtime_ns)
     for old in files[: 1 - FILES]:

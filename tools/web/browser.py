@@ -16,10 +16,11 @@ from .page import Page
 from .plain import download
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext, Response
+    from playwright.async_api import Browser, BrowserContext, Playwright, Response
     from playwright.async_api import Page as Tab
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_FETCHED = ("chromium-*/chrome-linux*/chrome", "chromium-*/chrome-mac*/*.app/Contents/MacOS/*")
 _QUIET_S = 3.0  # how long scripts may go on loading after the document is there
 _HTML = f"() => document.documentElement.outerHTML.slice(0, {MAX_HTML})"
 _UNREAD = frozenset({"image", "media", "font"})
@@ -33,9 +34,16 @@ _ARGS = (
 
 
 def chromium_path(env: Mapping[str, str]) -> str:
-    """The system's Chromium on the PATH of ``env``; empty when there is none."""
+    """The system's Chromium on the PATH of ``env``, else the newest that ``playwright install`` fetched; empty without any."""
     found = (shutil.which(name, path=env.get("PATH", "")) for name in _NAMES)
-    return next((path for path in found if path), "")
+    return next((path for path in found if path), "") or _fetched(env)
+
+
+def _fetched(env: Mapping[str, str]) -> str:
+    home = Path(env.get("HOME", "/nonexistent"))
+    folders = (home / ".cache/ms-playwright", home / "Library/Caches/ms-playwright")
+    programs = [program for folder in folders for shape in _FETCHED for program in folder.glob(shape)]
+    return str(max(programs, key=lambda path: path.stat().st_mtime)) if programs else ""
 
 
 def missing_part(env: Mapping[str, str]) -> str:
@@ -43,7 +51,7 @@ def missing_part(env: Mapping[str, str]) -> str:
     if find_spec("playwright") is None:
         return "Playwright is not installed; `pip install 'opendev[web]'` brings it."
     if not chromium_path(env):
-        return "There is no Chromium on the PATH; install your system's package chromium."
+        return "There is no Chromium; install your system's package chromium, or run `playwright install chromium`."
     return ""
 
 
@@ -58,9 +66,7 @@ async def browser_context(
     """
     if lacking := missing_part(env):
         raise OpenDevError(ErrorKind.TOOL, f"No browser can be used here. {lacking}")
-    from playwright.async_api import async_playwright
-
-    async with async_playwright() as playwright:
+    async with _driver() as playwright:
         try:
             browser: Browser = await playwright.chromium.launch(
                 executable_path=chromium_path(env),
@@ -82,6 +88,18 @@ async def browser_context(
             )
         finally:
             await browser.close()
+
+
+@asynccontextmanager
+async def _driver() -> AsyncGenerator["Playwright"]:
+    """Playwright's helper process. Cancelled while it starts, it is waited for all the same: else it would outlive us."""
+    from playwright.async_api import async_playwright
+
+    starting = asyncio.ensure_future(async_playwright().start())
+    try:
+        yield await asyncio.shield(starting)
+    finally:
+        await (await starting).stop()
 
 
 def browser_error() -> type[Exception]:

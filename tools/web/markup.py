@@ -11,8 +11,8 @@ _NOISE = ("script", "style", "noscript", "template", "svg", "iframe", "object", 
 _BLANKS = re.compile(r"\n\s*\n\s*\n+")
 
 
-def to_page(html: str, url: str, status: int) -> Page:
-    """The page that ``html`` from ``url`` shows. Blocking; costs about a second per megabyte."""
+def to_page(html: str | bytes, url: str, status: int) -> Page:
+    """The page that ``html`` from ``url`` shows; bytes are decoded as the page itself says. Blocking; costs about a second per megabyte."""
     from bs4 import BeautifulSoup
     from markdownify import MarkdownConverter
 

@@ -54,11 +54,11 @@ class PlainEngine:
             ) from error
         if refusal := self._guard.refusal(url):
             raise refusal
-        text = body.decode(encoding, "replace")
         final, status = str(response.url), response.status_code
         if "html" in response.headers.get("content-type", "html"):
-            return await asyncio.to_thread(to_page, text, final, status)
-        return Page(final, status, "", text)
+            html = body if response.charset_encoding is None else body.decode(encoding, "replace")
+            return await asyncio.to_thread(to_page, html, final, status)
+        return Page(final, status, "", body.decode(encoding, "replace"))
 
 
 async def _body(response: "httpx.Response") -> bytes:

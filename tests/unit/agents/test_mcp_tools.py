@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
 from opendev.actors.servers import SharedServers
 from opendev.agents.settings import AgentPorts
 from opendev.agents.specs import builtin_specs
 from opendev.context.pressure import estimate
 from opendev.core.chat import ToolMessage
+from opendev.core.clock import SystemClock
 from opendev.core.tool import Skill
 from opendev.tools.mcp.config import McpServer
 from opendev.tools.mcp.manager import McpManager
@@ -47,6 +47,7 @@ async def manager() -> AsyncIterator[McpManager]:
 def bench(tmp_path: Path, manager: McpManager, *steps: object) -> McpBench:
     made = McpBench(tmp_path, *steps)  # type: ignore[arg-type]
     made.manager = manager
+    made.settings = made.settings.model_copy(update={"mcp": (server(),)})
     return made
 
 
@@ -55,7 +56,9 @@ def sent(made: Bench, turn: int) -> list[str]:
 
 
 @pytest.mark.req("MCP-01", "MCP-02", "MCP-06", "MCP-08")
-async def test_a_schema_is_sent_from_the_call_after_its_discovery_on(tmp_path: Path, manager: McpManager) -> None:
+async def test_a_schema_is_sent_from_the_call_after_its_discovery_on(
+    tmp_path: Path, manager: McpManager
+) -> None:
     made = bench(
         tmp_path,
         manager,
@@ -75,11 +78,33 @@ async def test_a_schema_is_sent_from_the_call_after_its_discovery_on(tmp_path: P
     names = [tool.name for tool in made.model.requests[3].tools]
     assert names == sorted(set(names))
     first = made.model.requests[0]
-    without = bench(tmp_path, McpManager([], {}), done())
+    assert (
+        "# MCP servers\n\nFind their tools with search_tools: plain"
+        in first.messages[0].model_dump()["dynamic"]
+    )
+    without = Bench(tmp_path, done())
     await without.run()
     plain = without.model.requests[0]
     grown = estimate(first.messages, first.tools) - estimate(plain.messages, plain.tools)
     assert grown < 0.01 * 128_000
+
+
+@pytest.mark.req("MCP-06")
+async def test_a_direct_call_waits_for_a_server_that_is_still_starting(tmp_path: Path) -> None:
+    manager = McpManager([server("")], {"PATH": "/usr/bin:/bin", **MARK})
+    manager.start()
+    try:
+        made = bench(
+            tmp_path, manager, calls(call("mcp__plain__echo", text="early"), call("mcp__gone__x")), done()
+        )
+        await made.run()
+        first, second = made.model.requests[1].messages[-2:]
+        assert isinstance(first, ToolMessage)
+        assert isinstance(second, ToolMessage)
+        assert "early" in first.content
+        assert "There is no tool named 'mcp__gone__x'" in second.content
+    finally:
+        await manager.close()
 
 
 @pytest.mark.req("MCP-07", "SUB-02")
@@ -91,7 +116,7 @@ async def test_a_sub_agent_calls_only_what_its_list_allows(tmp_path: Path, manag
     assert isinstance(refused, ToolMessage)
     assert "not available to this agent" in refused.content
 
-    shared = SharedServers((server(""),), {"PATH": "/usr/bin:/bin", **MARK})
+    shared = SharedServers((server(""),), {"PATH": "/usr/bin:/bin", **MARK}, SystemClock())
     task = made.task("Code-Explorer")
     async with shared.used_by(task, lambda _event: None) as given:
         assert given is None
@@ -114,7 +139,9 @@ async def test_skills_are_in_the_prompt_and_can_be_loaded(tmp_path: Path) -> Non
     path = tmp_path / "review.md"
     path.write_text("---\nname: review\ndescription: Use when reviewing.\n---\nLook twice.\n")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    skill = Skill(name="review", description="Use when reviewing.", path=str(path), digest=digest, tier="user")
+    skill = Skill(
+        name="review", description="Use when reviewing.", path=str(path), digest=digest, tier="user"
+    )
     made = Bench(tmp_path, calls(call("use_skill", name="review")), done())
     made.settings = made.settings.model_copy(update={"skills": (skill,)})
     await made.run()

@@ -43,9 +43,13 @@ def notices(request: ModelRequest) -> list[str]:
 async def test_p17_the_end_of_a_task_is_told_once_with_code_and_signal(tmp_path: Path) -> None:
     bench = Host(tmp_path)
 
-    fail = background("one", "sleep 1.2; echo 'token ghp_abcdefghijklmnopqrstuvwxyz0123456789'; exit 1")
-    die = background("two", "sleep 1.2; kill -9 $$")
-    look = calls(call("list_files", "l"))
+    fail = background("one", "sleep 1.8; echo 'token ghp_abcdefghijklmnopqrstuvwxyz0123456789'; exit 1")
+    die = background("two", "sleep 1.8; kill -9 $$")
+
+    def look(_request: ModelRequest) -> ModelReply:
+        third = bench.processes.tasks()[2].id
+        return calls(call("get_process_output", "o", process_id=third, wait_s=1.5))
+
     bench.model.add(fail, die, background("three", "sleep 60"), look, says("Done."))
     try:
         await bench.run()
@@ -66,6 +70,22 @@ async def test_p17_the_end_of_a_task_is_told_once_with_code_and_signal(tmp_path:
     finally:
         await bench.processes.close()
     assert ProcessState.RUNNING not in [one.state for one in bench.processes.tasks()]
+
+
+async def test_the_output_file_can_be_read_by_an_agent_that_has_no_tool_for_it(tmp_path: Path) -> None:
+    def look(_request: ModelRequest) -> ModelReply:
+        path = bench.processes.tasks()[0].output
+        return calls(
+            call("read_file", "r", file_path=path), call("run_command", "t", command=f"tail -n 5 {path}")
+        )
+
+    bench = Host(tmp_path, background("one", "echo first; sleep 60"), look, says("Done."))
+    await bench.run("Coder")
+    await bench.processes.close()
+    last = str(bench.model.requests[-1].messages)
+    assert "1\\tfirst" in last
+    assert bench.people.asked == []
+    assert [command for command in bench.shell.commands if command.startswith("tail")]
 
 
 async def test_an_end_that_a_result_told_is_no_notice(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from opendev.cli.extensions import load_extensions
 from opendev.cli.project import open_project
 

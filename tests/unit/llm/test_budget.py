@@ -140,3 +140,15 @@ async def test_a_cancelled_settlement_is_charged_and_reaches_the_journal(tmp_pat
     await ledger.flush()
     assert ledger.totals()["usage"]["input"] == 7
     assert Ledger(journal).totals() == ledger.totals()
+
+
+@pytest.mark.req("MOD-07")
+async def test_a_call_lost_in_a_crash_also_counts_against_a_cap_in_dollars(tmp_path: Path) -> None:
+    journal = JsonlLog(tmp_path / "ledger.jsonl")
+    before = Ledger(journal)
+    dear = Estimate(prompt=100_000, output=0, price=Price(input=10, output=10))  # 1 dollar
+    await before.open_scope("task:a", 1.5, None)
+    await before.reserve(("task:a",), dear)  # in the air when the process is killed
+    after = Ledger(journal)
+    with pytest.raises(OpenDevError, match=r"\$1\.0000 of \$1\.5000"):
+        await after.reserve(("task:a",), dear)

@@ -1,6 +1,7 @@
 """Background tasks: terminals, ids, output files, states, and an end that leaves nothing (SHL-05, 10..14; K24, K25; P03, P07, P09, P13, P17, P20)."""
 
 import asyncio
+import os
 import re
 import stat
 import sys
@@ -20,11 +21,11 @@ from opendev.core.tool import Limits, ToolContext
 from opendev.policy.gate import Gate
 from opendev.tools import get_process_output, kill_process, list_processes, run_command
 from opendev.tools.run_command import Args, run
-from opendev.tools.shell import background
+from opendev.tools.shell import background, rolling
 from opendev.tools.shell.background import GRACE_S, RUNNING_MAX, BackgroundTasks
 from opendev.tools.shell.process import ProcessShell
 from opendev.tools.shell.reap import family, kill_marked
-from opendev.tools.shell.rolling import RollingFile
+from opendev.tools.shell.rolling import RollingFile, task_folder
 from opendev.tools.shell.servers import SERVER_PATTERNS, is_server
 from support.tool_context import make_context
 from support.waiting import until
@@ -119,6 +120,7 @@ async def test_a_server_goes_to_the_background_by_itself(ctx: ToolContext, tasks
     assert data["state"] == "running"
     assert result.text.startswith("up\n[It looks like a server")
     assert "kill_process ends it" in result.text
+    assert ctx.memo.activated == {"get_process_output", "kill_process"}  # their schemas are sent from now on
     bare = await run(Args(command="python app.py"), replace(ctx, offers=frozenset({"run_command"})))
     assert "kill_process" not in bare.text  # an agent without that tool is told another way (TOR-06)
     assert f"kill -- -{(bare.data or {})['pid']}" in bare.text
@@ -351,6 +353,33 @@ def test_the_output_file_is_bounded_and_keeps_its_end(tmp_path: Path) -> None:
         RollingFile(tmp_path / "x.output")
 
 
+def test_the_output_folder_is_never_one_that_others_can_write(tmp_path: Path) -> None:
+    own = f"-{os.getuid()}"
+    base = tmp_path / "base"
+    base.mkdir()
+    base.chmod(0o777)
+    assert task_folder(base, Path("/a/b")) == tmp_path / f"base{own}" / "a-b" / "tasks"
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path)
+    assert task_folder(link, Path("/")) == tmp_path / f"link{own}" / "root" / "tasks"
+    (tmp_path / f"link{own}").chmod(0o777)
+    with pytest.raises(OSError, match="open to others"):
+        task_folder(link, Path("/"))
+
+
+def test_old_output_files_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rolling, "FILES", 3)
+    for number in range(5):
+        file = task_folder(tmp_path, Path("/p")) / f"{number}.output"
+        file.write_text("x")
+        os.utime(file, (number, number))
+    assert sorted(path.name for path in (tmp_path / "p" / "tasks").iterdir()) == [
+        "2.output",
+        "3.output",
+        "4.output",
+    ]
+
+
 async def test_p13_progress_frames_collapse_in_the_tail(tasks: BackgroundTasks) -> None:
     frames = "import sys;[sys.stdout.write(chr(13)+str(i)+'%') for i in range(40000)];print(chr(10)+'DONE')"
     info = await start(tasks, f'python -c "{frames}"')
@@ -387,3 +416,19 @@ def test_ending_own_tasks_passes_where_killing_by_name_is_asked_about(ctx: ToolC
         assert judged.decision != "allow"
     auto = Gate(level=ApprovalLevel.AUTO, mode=ctx.mode, root=ctx.root, scope=ctx.scope)
     assert auto.judge(run_command.TOOL, Args(command="sudo uvicorn x", background=True)).decision == "deny"
+
+
+@pytest.mark.req("SHL-02")
+async def test_a_rewritten_command_passes_the_block_list_again(
+    ctx: ToolContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run_command.prepare("npx tool") == "yes | npx tool"
+
+    def rewrite(command: str) -> str:
+        return f"{command}; sudo true"
+
+    monkeypatch.setattr(run_command, "prepare", rewrite)
+    refused = await run(Args(command="touch made"), ctx)
+    assert refused.error is not None
+    assert refused.error.kind is ErrorKind.DENIED
+    assert not (ctx.root / "made").exists()

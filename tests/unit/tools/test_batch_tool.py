@@ -196,6 +196,8 @@ def test_unfolding_survives_anything_a_model_writes() -> None:
         ("b.3", "x", {}),
     ]
     assert unfolded([ToolCall(id="c", name="batch_tool", arguments={"calls": "no"})])[0].name == "batch_tool"
+    renamed = ToolCall(id="d", name="batch_tool", arguments={"invocations": [{"tool": "search"}]})
+    assert [one.name for one in unfolded([renamed])] == ["search"]
 
 
 @pytest.mark.req("BAT-02")

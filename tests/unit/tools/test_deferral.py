@@ -89,3 +89,9 @@ async def test_a_deferred_tool_is_sent_from_the_call_after_its_first_use(tmp_pat
     sent = [{tool.name for tool in request.tools} for request in bench.model.requests]
     assert sent[0] == CORE & set(EVERY)
     assert sent[1] - sent[0] == {"list_todos"}
+
+
+def test_another_spelling_of_an_external_name_is_understood() -> None:
+    found = registry("external").resolve("mcp__s__A")
+    assert not isinstance(found, ErrorInfo)
+    assert found.name == "mcp__s__a"

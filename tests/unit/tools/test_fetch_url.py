@@ -1,5 +1,8 @@
 """fetch_url on real pages from loopback: by plain HTTP, and in real headless Chromium (WEB-01, WEB-02, WEB-06)."""
 
+import asyncio
+import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +12,7 @@ from opendev.core.errors import ErrorKind, OpenDevError
 from opendev.core.tool import ToolResult, WebRules
 from opendev.tools.fetch_url import TOOL, Args
 from opendev.tools.web import addresses
-from opendev.tools.web.browser import BrowserEngine, browser_context, missing_part
+from opendev.tools.web.browser import BrowserEngine, browser_context, chromium_path, missing_part
 from opendev.tools.web.guard import Guard
 from opendev.tools.web.markup import to_page
 from support.tool_context import make_context
@@ -65,6 +68,7 @@ async def test_what_is_no_page_is_an_error(tmp_path: Path, site: WebPages) -> No
     assert gone.error is not None
     assert gone.error.kind is ErrorKind.NOT_FOUND
     assert '{"a": [1, 2]}' in (await fetch(tmp_path, f"{site.url}/data.json")).text
+    assert "日本語" in (await fetch(tmp_path, f"{site.url}/sjis")).text
     closed = await fetch(tmp_path, "http://127.0.0.1:9/")
     assert "does not answer" in closed.text
     refused = await TOOL.run(Args(url=f"{site.url}/"), make_context(tmp_path, env=NO_BROWSER))
@@ -115,6 +119,39 @@ async def test_a_page_drawn_by_a_script_in_chromium(tmp_path: Path, site: WebPag
     assert DRAWN in result.text
     assert "[Fetched by Chromium by Playwright.]" in result.text
     assert DRAWN not in (await fetch(tmp_path, f"{site.url}/script")).text
+
+
+@pytest.mark.req("WEB-02")
+def test_a_chromium_that_playwright_fetched_serves_where_the_system_has_none(tmp_path: Path) -> None:
+    env = {"PATH": "/nowhere", "HOME": str(tmp_path)}
+    assert chromium_path(env) == ""
+    program = tmp_path / ".cache/ms-playwright/chromium-1234/chrome-linux/chrome"
+    program.parent.mkdir(parents=True)
+    program.touch()
+    assert chromium_path(env) == str(program)
+
+
+def _drivers() -> set[str]:
+    """The helper processes that this process started."""
+    mine: set[str] = set()
+    for folder in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+            if int(parent) == os.getpid() and b"playwright" in (folder / "cmdline").read_bytes():
+                mine.add(folder.name)
+    return mine
+
+
+@browser
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [0.3, 1.5])
+async def test_a_cancelled_fetch_leaves_no_process(tmp_path: Path, site: WebPages, after: float) -> None:
+    task = asyncio.create_task(fetch(tmp_path, f"{site.url}/slow", ENV))
+    await asyncio.sleep(after)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert _drivers() == set()
 
 
 @browser

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import support.tool_context
 from opendev.core.errors import ErrorKind, OpenDevError
 from opendev.core.ports import SymbolPlace
+from opendev.tools.catalog import BUILTIN
 from opendev.tools.lsp import cache as cache_module
 from opendev.tools.lsp import servers
 from opendev.tools.lsp.cache import SymbolCache, key_of
@@ -242,5 +244,53 @@ async def test_a_missing_server_is_named_for_every_language(
     if spec.experimental:  # never asked without being named
         assert await whole_project == ()
     else:
-        with pytest.raises(OpenDevError):
+        with pytest.raises(OpenDevError, match="could not be asked about"):
             await whole_project
+
+
+async def test_nonsense_is_a_readable_failure(bench: Bench) -> None:
+    symbols = bench.make("nonsense")
+    for _ in range(2):
+        with pytest.raises(OpenDevError, match="an answer that is none") as caught:
+            await symbols.find(bench.root, "name", "a.py")
+        assert caught.value.info.kind is ErrorKind.TOOL
+    assert await symbols.problems(bench.root, "a.py") is None
+    assert len(bench.lines("start")) == 1
+
+
+@pytest.mark.req("FIL-10")
+async def test_other_files_are_renewed_before_diagnostics(bench: Bench) -> None:  # X18
+    (bench.root / "b.py").write_text(LINE)
+    symbols = bench.make("many")
+    await symbols.references(bench.root, PLACE, include_declaration=True)  # both files are open now
+    (bench.root / "b.py").write_text("name = 2\n")  # by a command, say
+    (bench.root / "a.py").write_text("name = 3\n")
+    await symbols.problems(bench.root, "a.py")
+    assert bench.lines("opened")[-2:] == ["opened a.py 2", "opened b.py 2"]
+
+
+@pytest.mark.req("SYM-01")
+def test_four_layers_each_of_which_knows_the_next_only() -> None:
+    """Tools ask the Symbols port; the retriever the pool of servers; a server its client, which alone holds the process."""
+    folder = Path(cache_module.__file__).parent
+    imports = {
+        file: {name.rpartition(".")[2] for name in re.findall(r"^from (\.[\w.]*) import", file.read_text(), re.MULTILINE)}
+        for file in (*folder.glob("*.py"), *folder.parent.glob("*.py"))
+    }  # fmt: skip
+    users = {
+        part: {f.stem for f, names in imports.items() if part in names}
+        for part in ("client", "server", "pool")
+    }
+    assert users["client"] == {"server"}
+    assert users["server"] <= {"pool", "symbols"}
+    assert users["pool"] == {"symbols"}
+    assert not any("symbols" in names for file, names in imports.items() if file.parent != folder)
+    for tool in (
+        "find_symbol",
+        "find_referencing_symbols",
+        "rename_symbol",
+        "replace_symbol_body",
+        "insert_before_symbol",
+    ):
+        args = next(one for one in BUILTIN if one.name == tool).args
+        assert {"symbol_name", "file_path"} <= set(args.model_fields)

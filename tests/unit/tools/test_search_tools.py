@@ -3,14 +3,15 @@
 from pathlib import Path
 
 import pytest
-
 from opendev.core.chat import ToolSchema
 from opendev.tools.search_tools import LIMITS, TOOL, Args, best, score
 from support.tool_context import make_context
 
 
 def schema(name: str, description: str = "") -> ToolSchema:
-    return ToolSchema(name=name, description=description, parameters={"type": "object", "properties": {"q": {}}})
+    return ToolSchema(
+        name=name, description=description, parameters={"type": "object", "properties": {"q": {}}}
+    )
 
 
 class Shelf:
@@ -45,7 +46,9 @@ def test_a_short_word_finds_a_server_of_that_name() -> None:
 
 
 @pytest.mark.req("MCP-05", "MCP-06")
-@pytest.mark.parametrize(("detail", "active"), [("names", set[str]()), ("brief", set[str]()), ("full", {ISSUE.name, CLOSE.name})])
+@pytest.mark.parametrize(
+    ("detail", "active"), [("names", set[str]()), ("brief", set[str]()), ("full", {ISSUE.name, CLOSE.name})]
+)
 async def test_only_full_activates(tmp_path: Path, detail: str, active: set[str]) -> None:
     ctx = make_context(tmp_path, directory=SHELF)
     result = await TOOL.run(Args.model_validate({"query": "issue", "detail": detail}), ctx)

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from opendev.core.errors import OpenDevError
 from opendev.core.tool import ToolContext
 from opendev.store.consent import agree
@@ -52,7 +51,10 @@ def test_the_projects_skill_wins_but_only_after_consent_to_its_content(home: Pat
 
 
 @pytest.mark.req("SKL-06", "SKL-01")
-@pytest.mark.parametrize("text", ["no front matter", "---\n[\n---\nx", "---\nname: a b\ndescription: x\n---\n", "---\nname: a\n---\n"])
+@pytest.mark.parametrize(
+    "text",
+    ["no front matter", "---\n[\n---\nx", "---\nname: a b\ndescription: x\n---\n", "---\nname: a\n---\n"],
+)
 def test_a_broken_file_costs_only_itself(home: Path, project: Path, text: str) -> None:
     put(home / "skills", "bad.md", text)
     put(home / "skills", "good.md", skill("Use when good.", name="good"))

@@ -52,6 +52,10 @@ SAMPLES: dict[str, tuple[ev.Event, str | None]] = {
     "tool_started": (ev.ToolStarted(call_id="c", tool="search", arguments={"q": "a\nb"}), "search(q='a\\nb')"),
     "tool_output": (ev.ToolOutput(call_id="c", text="x"), None),
     "tool_finished": (ev.ToolFinished(call_id="c", tool="search", ok=True, summary="3 hits"), "search ok: 3 hits"),
+    "process_changed": (
+        ev.ProcessChanged(id="abc1234", command="npm start", pid=7, state="failed", exit_code=1),
+        "background task abc1234 failed, exit code 1: npm start",
+    ),
     "gate_decided": (ev.GateDecided(tool="t", decision="deny", layer="mode", reason="plan"), "! t was refused by mode: plan"),
     "approval_asked": (
         ev.ApprovalAsked(request=ASK), "? Coder asks to run run_command: rm x\\x1b[2K\\u202eevil"

@@ -381,3 +381,31 @@ async def test_a_checkout_is_clean_detached_and_dropped_once(
     await train.drop(path)
     assert not exists(path)
     assert worktrees(repo) == []
+
+
+@pytest.mark.req("SWM-14")
+async def test_a_branch_that_moves_in_the_last_moment_is_not_overwritten(
+    train: Train, keeper: Keeper, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another git, which knows nothing of our lock, moves it between our last look and our own update."""
+    commit, _ = await work(keeper, "t", {"a.py": "A = 2\n"})
+    verified = asyncio.Event()
+    theirs: list[str] = []
+    look = Train._read_head  # pyright: ignore[reportPrivateUsage]
+
+    def looks_and_is_overtaken(self: Train) -> str:
+        head = look(self)
+        if verified.is_set() and not theirs:
+            theirs.append(git(repo, "commit-tree", f"{INTO}^{{tree}}", "-p", INTO, "-m", "theirs"))
+            git(repo, "update-ref", f"refs/heads/{INTO}", theirs[0])
+        return head
+
+    monkeypatch.setattr(Train, "_read_head", looks_and_is_overtaken)
+
+    async def verify(_path: Path, _commit: str) -> VerifyOutcome:
+        verified.set()
+        return outcome("pass")
+
+    landing = await land(train, keeper, commit, verify, max_rounds=1)
+    assert (landing.outcome, landing.head) == ("moved", theirs[0])
+    assert git(repo, "rev-parse", INTO) == theirs[0]

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from opendev.core.errors import OpenDevError
 from opendev.store.consent import agree
 from opendev.tools.mcp.config import change_user_file, expand, load_mcp, read_server, usable
@@ -40,17 +39,25 @@ def test_the_users_servers_are_used_and_the_projects_only_after_consent(home: Pa
 
     entry = next(e for e in config.entries if e.scope == "project" and e.server.name == "both")
     agree(home, entry.key, entry.digest)
-    assert {s.name: s.command for s in usable(load_mcp(home, project), {})[0]} == {"mine": "a", "both": "theirs"}
+    assert {s.name: s.command for s in usable(load_mcp(home, project), {})[0]} == {
+        "mine": "a",
+        "both": "theirs",
+    }
 
     write(project / ".mcp.json", both={"command": "theirs", "args": ["--evil"]})
-    assert {s.name: s.command for s in usable(load_mcp(home, project), {})[0]} == {"mine": "a", "both": "user"}
+    assert {s.name: s.command for s in usable(load_mcp(home, project), {})[0]} == {
+        "mine": "a",
+        "both": "user",
+    }
 
     agree(home, entry.key, None)
     assert entry.key not in (home / "trust.json").read_text()
 
 
 def test_disabled_and_not_started_servers_are_left_out_without_a_word(home: Path, project: Path) -> None:
-    write(home / "mcp.json", off={"command": "a", "enabled": False}, later={"command": "a", "auto_start": False})
+    write(
+        home / "mcp.json", off={"command": "a", "enabled": False}, later={"command": "a", "auto_start": False}
+    )
     assert usable(load_mcp(home, project), {}) == ((), ())
 
 
@@ -94,9 +101,12 @@ def test_variables_are_filled_in_everywhere_and_a_missing_one_is_named() -> None
 
 
 def test_writers_at_once_lose_nothing(home: Path) -> None:
+    def add(name: str) -> None:
+        change_user_file(home, lambda servers: servers.update({name: {"command": name}}))
+
     def work(name: str) -> None:
         for n in range(5):
-            change_user_file(home, lambda servers: servers.update({f"{name}{n}": {"command": name}}))
+            add(f"{name}{n}")
 
     threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
     for thread in threads:

@@ -5,7 +5,6 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from opendev.tools.mcp.names import qualified, server_of
 
 PATTERN = re.compile(r"[a-zA-Z0-9_-]{1,64}")

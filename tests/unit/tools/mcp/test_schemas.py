@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import pytest
-
 from opendev.core.errors import OpenDevError
 from opendev.tools.mcp.schemas import MAX_CHARS, normalise
 
@@ -56,7 +55,10 @@ def test_a_type_that_contradicts_its_values_is_mended() -> None:
 
 
 def test_a_property_may_be_called_like_a_keyword() -> None:
-    raw = {"type": "object", "properties": {"properties": {"type": "string"}, "$ref": {"type": "string"}, "type": {}}}
+    raw = {
+        "type": "object",
+        "properties": {"properties": {"type": "string"}, "$ref": {"type": "string"}, "type": {}},
+    }
     assert set(normalise(raw)["properties"]) == {"properties", "$ref", "type"}
 
 

@@ -4,12 +4,11 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-
 from opendev.core.approval import ApprovalLevel, Mode
 from opendev.core.errors import ErrorKind, OpenDevError
 from opendev.core.scope import Scope
@@ -19,6 +18,7 @@ from opendev.tools.mcp.config import McpServer
 from opendev.tools.mcp.link import LinkState
 from opendev.tools.mcp.manager import McpManager
 from opendev.tools.mcp.remote import MAX_CHARS
+from opendev.tools.mcp.stdio import ServerProcess
 from opendev.tools.schema import card, parse_args
 from opendev.tools.shell.reap import family
 from support.tool_context import make_context
@@ -34,7 +34,7 @@ def plain(mode: str = "", name: str = "plain", timeout: int = 10_000) -> McpServ
 
 
 @asynccontextmanager
-async def running(*servers: McpServer, wait_s: float = 10.0) -> AsyncIterator[tuple[McpManager, list[str]]]:
+async def running(*servers: McpServer, wait_s: float = 10.0) -> AsyncGenerator[tuple[McpManager, list[str]]]:
     said: list[str] = []
     manager = McpManager(servers, ENV, said.append)
     manager.start()
@@ -88,6 +88,19 @@ async def test_a_flood_on_stderr_neither_blocks_nor_grows(tmp_path: Path) -> Non
         assert (await call(manager, "mcp__plain__echo", tmp_path, text="hi")).ok
 
 
+async def test_a_line_without_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("opendev.tools.mcp.stdio.MAX_LINE", 200_000)
+    script = "head -c 5000000 /dev/zero | tr '\\0' x; echo; echo '{\"jsonrpc\": \"2.0\"}'; exec sleep 60"
+    process = await ServerProcess.start(["/bin/sh", "-c", script], env=ENV, cwd="/")
+    try:
+        assert await process.message() == {"jsonrpc": "2.0"}
+        assert process.skipped == 1
+        assert len("".join(process.noise)) < 1_000
+    finally:
+        await process.stop()
+    assert family(marker=MARK) == ()
+
+
 async def test_bad_schemas_cost_only_their_tools(tmp_path: Path) -> None:
     async with running(plain("schemas")) as (manager, said):
         names = [tool.name for tool in manager.tools()]
@@ -131,15 +144,17 @@ async def test_a_killed_server_comes_back_and_leaves_no_child(tmp_path: Path) ->
 
 async def test_a_crash_loop_ends_and_a_call_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("opendev.tools.mcp.link.BACKOFF_S", (0.01, 0.01))
-    server = McpServer(name="bad", command="/bin/sh", args=("-c", "echo no licence >&2; exit 3"), timeout=2_000)
+    server = McpServer(
+        name="bad", command="/bin/sh", args=("-c", "echo no licence >&2; exit 3"), timeout=2_000
+    )
     said: list[str] = []
     manager = McpManager([server], ENV, said.append)
     manager.start()
     async with asyncio.timeout(10):
-        while manager.status()[0].state is not LinkState.FAILED:
+        while manager.status()[0].state is not LinkState.FAILED:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     assert "no licence" in manager.status()[0].why
-    link = manager._links["bad"]
+    link = manager.link("bad")
     with pytest.raises(OpenDevError, match="no licence"):
         await link.call("x", {})
     await manager.close()
@@ -164,19 +179,29 @@ async def test_a_deaf_server_and_its_escaped_child_are_ended() -> None:
 @pytest.mark.slow
 @pytest.mark.req("MCP-10")
 async def test_the_sdks_own_server_over_stdio(tmp_path: Path) -> None:
-    small = McpServer(name="small", command=sys.executable, args=(str(SUPPORT / "mcp_server.py"),), timeout=20_000)
+    small = McpServer(
+        name="small", command=sys.executable, args=(str(SUPPORT / "mcp_server.py"),), timeout=20_000
+    )
     async with running(small, wait_s=20) as (manager, _):
-        link = manager._links["small"]
+        link = manager.link("small")
         assert "3" in (await call(manager, "mcp__small__add", tmp_path, a="1", b=2)).text
         failed = await call(manager, "mcp__small__fail", tmp_path)
         assert not failed.ok
         assert "reports a failure" in failed.text
-        assert "test-mcp-servers" in (await call(manager, "mcp__small__environment", tmp_path, name="OPENDEV_RUN")).text
+        assert (
+            "test-mcp-servers"
+            in (await call(manager, "mcp__small__environment", tmp_path, name="OPENDEV_RUN")).text
+        )
         assert "(not set)" in (await call(manager, "mcp__small__environment", tmp_path, name="HOME")).text
         await call(manager, "mcp__small__grow", tmp_path)
         async with asyncio.timeout(10):
-            while "mcp__small__grown" not in [tool.name for tool in manager.tools()]:
+            while "mcp__small__grown" not in [tool.name for tool in manager.tools()]:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
+        nap = asyncio.ensure_future(link.call("nap", {"seconds": 30}))
+        await asyncio.sleep(0.1)
+        nap.cancel()
+        await asyncio.wait((nap,))
+        assert (await link.call("add", {"a": 1, "b": 1})).text == "2"
         link.server = link.server.model_copy(update={"timeout": 300})
         with pytest.raises(OpenDevError) as late:
             await link.call("nap", {"seconds": 30})
