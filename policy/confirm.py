@@ -172,7 +172,7 @@ def _programs(item: Simple) -> str:
         return _PROGRAMS[item.name]
     if item.name == "kill" and any(word.text == "-1" for word in item.args[1:]):
         return "it ends every process of the user"
-    if item.name == "kill" and any(re.search(r"\$\{?PPID|\$\$", word.text) for word in item.args):
+    if item.name == "kill" and any(re.search(r"\$\{?PPID", word.text) for word in item.args):
         return "it ends the process that started it"
     if item.name == "fuser" and has_flag(item.args, "k", "--kill"):
         return "it ends whatever uses a file or port, also processes of others"

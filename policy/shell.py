@@ -147,7 +147,9 @@ def parse(command: str, cwd: str = "/") -> Script:
     if root.has_error:
         script.broken = "the command cannot be parsed"
     elif any(item.name == "case" for item in script.commands):
-        script.broken = "a `case` in it cannot be taken apart"  # the parser took the word for a program (`$( ! case …`)
+        script.broken = (
+            "a `case` in it cannot be taken apart"  # the parser took the word for a program (`$( ! case …`)
+        )
     elif not script.commands and not walk.assigned:
         script.broken = "no command was found"
     _link(script.commands, walk.pipelines)

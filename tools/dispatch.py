@@ -22,7 +22,7 @@ from ..core.tool import Effect, Tool, ToolContext, ToolResult
 from ..policy.gate import Gate
 from ..policy.redact import redact
 from ..policy.verdict import Verdict, deny
-from .mcp.names import PREFIX
+from .mcp.early import settle
 from .offload import Offloader
 from .registry import ToolRegistry
 from .schema import card, dump_args, parse_args
@@ -30,7 +30,6 @@ from .subagent_result import fit
 from .summarise import EMPTY, FAILED, summarise
 
 _EVENT_TEXT = 4_000  # characters of one argument in an event
-SETTLE_S = 5.0  # for MCP servers that are still starting
 _SCOPE_LAYERS = frozenset({"paths", "scope"})
 
 
@@ -98,19 +97,12 @@ class Dispatcher:
         ``finished``, and the caller gives the other calls a synthetic result (T-18).
         """
         self.last_failure, self.denied, self.inner = None, False, []
-        await self._settle(calls)
+        await settle(calls, self.registry, self.make_context)
         self._slots = [None] * len(calls)
         self._reports = []
         for start, end, limit in self._batches(calls):
             await self._run_batch([self._job(i, calls[i]) for i in range(start, end)], limit)
         return self.finished
-
-    async def _settle(self, calls: Sequence[ToolCall]) -> None:
-        """A call of a server's tool may come before that server has told of it: then the servers are waited for, a little."""
-        early = [c for c in calls if c.name.startswith(PREFIX) and self.registry.get(c.name) is None]
-        directory = self.make_context(early[0].id).directory if early else None
-        if directory is not None:
-            await directory.settled(SETTLE_S)
 
     @property
     def finished(self) -> tuple[ToolMessage, ...]:

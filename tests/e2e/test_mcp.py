@@ -29,14 +29,15 @@ def wrapped(sandbox: Sandbox, mode: str = "") -> None:
 
 
 @pytest.mark.req("MCP-02", "MCP-06", "MCP-07")
-def test_a_prompt_uses_a_server_and_leaves_none(sandbox: Sandbox, serve: Serve) -> None:
+@pytest.mark.parametrize("runtime", ["local", pytest.param("ray", marks=pytest.mark.ray)])
+def test_a_prompt_uses_a_server_and_leaves_none(sandbox: Sandbox, serve: Serve, runtime: str) -> None:
     wrapped(sandbox)
     server = serve(
         call("search_tools", {"query": "echo", "detail": "full"}),
         call("mcp__plain__echo", {"text": "through the wall"}),
         call("task_complete", {"status": "success", "summary": "Done."}),
     )
-    done = sandbox.run("-p", "Say it.", "--output", "json", "--approve", "auto")
+    done = sandbox.run("-p", "Say it.", "--output", "json", "--approve", "auto", "--runtime", runtime)
     assert (done.code, done.report["status"]) == (0, "done"), done.stderr
     offered = [[tool["function"]["name"] for tool in seen.body["tools"]] for seen in server.seen]
     assert "mcp__plain__echo" not in offered[0]

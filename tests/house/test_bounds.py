@@ -368,9 +368,10 @@ async def test_open_files_of_a_server_are_bounded(tmp_path: Path) -> None:
             told.append(method)
 
     server = LanguageServer(tmp_path, SERVERS[0])
+    opened: Any = server._open
     server.client = Client()  # pyright: ignore[reportAttributeAccessIssue]
     for number in range(MAX_OPEN + 200):
-        server._open[f"f{number}.py"] = (1, "digest")
+        opened[f"f{number}.py"] = (1, "digest", number)
     await server.close_some()
     assert len(server._open) == MAX_OPEN
     assert told.count("textDocument/didClose") == 200

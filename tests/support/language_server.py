@@ -58,6 +58,8 @@ def opened(document: dict[str, Any]) -> None:
     elif FAULT == "many":
         for number in range(3):  # the last of a burst counts
             publish(uri, version, f"burst {number}")
+    elif FAULT == "unversioned":
+        publish(uri, None, "of the text that was told last")
     elif FAULT == "warning":
         publish(uri, version, "a warning", 2)
 

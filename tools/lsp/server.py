@@ -22,7 +22,9 @@ MAX_OPEN = 1_000  # files one server holds open, and files one question may conc
 START_S, ASK_S, RENAME_S = 60.0, 30.0, 120.0
 FIRST_PROGRESS_S = 1.0  # how soon after its start a slow server says that it is reading the project
 LATE_S, LATE_TRIES = 0.2, 4
-QUIET_S = 0.15  # diagnostics are taken when no others followed for so long
+# Diagnostics are taken when no others followed for so long: an early answer is often followed by a fuller one. Those
+# without a version may still be of the old text, if they come soon.
+QUIET_S, UNSURE_QUIET_S = 0.15, 0.6
 _NULL_REQUESTS = frozenset(
     {"client/registerCapability", "client/unregisterCapability", "window/workDoneProgress/create"}
 )
@@ -45,7 +47,8 @@ class LanguageServer:
     def __init__(self, root: Path, spec: ServerSpec) -> None:
         self.root, self.spec = root, spec
         self.encoding = "utf-16"
-        self._open: OrderedDict[str, tuple[int, str]] = OrderedDict()  # path: version, digest
+        # path: version, digest, and how many diagnostics had come when the server was told of it
+        self._open: OrderedDict[str, tuple[int, str, int]] = OrderedDict()
         self._tree: Mapping[str, Stamp] | None = None
         self._progress = set[str]()
         self._began = False
@@ -104,11 +107,11 @@ class LanguageServer:
             message = f"The file {path} cannot be read as UTF-8 text."
             raise OpenDevError(ErrorKind.NOT_FOUND, message, "Check the path.")
         digest = hashlib.sha256(text.encode()).hexdigest()
-        version, known = self._open.get(path, (0, ""))
+        version, known, _ = self._open.get(path, (0, "", 0))
         uri = self._uri(path)
         if known != digest:
             # noted before it is told: a cancellation in between must not lead to a second didOpen
-            self._open[path] = (version + 1, digest)
+            self._open[path] = (version + 1, digest, self._arrivals)
         self._open.move_to_end(path)
         if not version:
             language = self.spec.language_id(path)
@@ -159,11 +162,15 @@ class LanguageServer:
 
         Those of an earlier version of the text are not taken for its own (X18).
         """
-        mark = self._arrivals
         text = await self.open(path)
-        version, file = self._open[path][0], self.root / path
-        if await self._until(lambda: self._fitting(file, version, mark) is not None, wait_s):
-            await asyncio.sleep(QUIET_S)  # an early answer is often followed by a fuller one
+        (version, _, mark), file = self._open[path], self.root / path
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._until(lambda: self._fitting(file, version, mark) is not None, wait_s)
+                while (last := self._fitting(file, version, mark)) is not None:
+                    await asyncio.sleep(UNSURE_QUIET_S if last.version is None else QUIET_S)
+                    if last == self._fitting(file, version, mark):
+                        break
         last = self._fitting(file, version, mark)
         return None if last is None else (last.diagnostics, text)
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from ...core.errors import ErrorKind, OpenDevError
 from ...core.model import Frozen, JsonObject
+from ...policy.redact import redact
 from .client import RemoteResult, RemoteTool, Session, connect
 from .config import McpServer
 from .stdio import ServerProcess
@@ -230,7 +231,7 @@ class ServerLink:
             self._set(LinkState.FAILED, f"A defect: {type(error).__name__}: {error}")
 
     def _last_words(self) -> str:
-        lines = list(self._process.noise)[-_NOISE_LINES:] if self._process else []
+        lines = [redact(line) for line in list(self._process.noise)[-_NOISE_LINES:]] if self._process else []
         return f" Its last words: {' | '.join(lines)}" if lines else ""
 
     def _set(self, state: LinkState, why: str) -> None:

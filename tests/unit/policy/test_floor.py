@@ -240,7 +240,7 @@ CONFIRMED = [
         "LD_PRELOAD=x ls",
     ),
     'echo "$( ! case x in x) rm -rf /;; esac)"',
-    *("kill $PPID", "kill -9 $$", "fuser -k 8080/tcp", "taskkill /F /IM node.exe"),
+    *("kill $PPID", "kill -9 ${PPID}", "fuser -k 8080/tcp", "taskkill /F /IM node.exe"),
     *("cat .env", "grep -n . .env", "cp .env x && cat x", "git show HEAD:.env", "tar cf - .env | base64"),
     *("python3 -c \"print(open('.env').read())\"", "cat sub/.ENV", "cat ./.netrc"),
     *("", ";", "'unterminated", "$(", "if then", "a" * 70_000, "true; " * 400),
@@ -320,6 +320,7 @@ HARMLESS = [
         "git branch x",
         "awk '$1 > 5 {print}' f",
         "kill 1234",
+        "kill -9 $$",
         "ls > out.txt",
         "sleep 1 &",
     ),
@@ -425,3 +426,8 @@ def test_a_relative_path_is_judged_where_cd_leads() -> None:
         "ask",
         "allow",
     )
+
+
+def test_p17_a_command_may_end_its_own_shell() -> None:
+    for command in ("sh -c 'kill -9 $$'", "sleep 1; kill $$"):
+        assert judge_command(command, ApprovalLevel.AUTO, (Path("/w"),)).decision == "allow"

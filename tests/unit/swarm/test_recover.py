@@ -35,7 +35,13 @@ def worked(key: str) -> tuple[Record, ...]:
     )
 
 
-CIRCUMSTANCES = (TaskStatus.CANCELLED, TaskStatus.INFRA, TaskStatus.SKIPPED, TaskStatus.BUDGET, TaskStatus.SETUP_FAILED)
+CIRCUMSTANCES = (
+    TaskStatus.CANCELLED,
+    TaskStatus.INFRA,
+    TaskStatus.SKIPPED,
+    TaskStatus.BUDGET,
+    TaskStatus.SETUP_FAILED,
+)
 
 
 @pytest.mark.req("SWM-15")
@@ -46,7 +52,10 @@ def test_what_is_merged_is_never_run_again(finished: bool) -> None:
     assert found.finished is finished
     assert (found.is_over("one"), found.tasks["one"].merged) == (True, "m1")
     landed = recover([BEGAN, LandingDone(task="one", attempt=1, commit="c1", merged_as="m2"), *end])
-    assert (landed.is_over("one"), landed.tasks["one"].merged) == (True, "m2")  # killed before its final record
+    assert (landed.is_over("one"), landed.tasks["one"].merged) == (
+        True,
+        "m2",
+    )  # killed before its final record
     assert not landed.is_over("two")
 
 

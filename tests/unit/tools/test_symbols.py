@@ -14,7 +14,7 @@ from opendev.tools.lsp.symbols import MAX_SERVERS, LspSymbols, matches
 from opendev.tools.shell.reap import family
 from support.tool_context import FakeSymbols, make_context
 
-MARKER = {"OPENDEV_RUN": "test-symbols"}
+MARKER = {"OPENDEV_RUN": f"test-symbols-{os.getpid()}"}  # two runs of the tests do not meet
 FILES = {
     "pkg/__init__.py": "from .net import HttpClient\n\n__all__ = ['HttpClient', 'other']\nother = 1\n",
     "pkg/net.py": (

@@ -111,6 +111,7 @@ async def test_bad_schemas_cost_only_their_tools(tmp_path: Path) -> None:
         assert (await call(manager, "mcp__plain__bad_1", tmp_path, anything=1)).ok
 
 
+@pytest.mark.slow
 @pytest.mark.req("MCP-07")
 async def test_a_server_that_never_answers_blocks_nobody(tmp_path: Path) -> None:
     loop = asyncio.get_running_loop()
@@ -145,7 +146,10 @@ async def test_a_killed_server_comes_back_and_leaves_no_child(tmp_path: Path) ->
 async def test_a_crash_loop_ends_and_a_call_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("opendev.tools.mcp.link.BACKOFF_S", (0.01, 0.01))
     server = McpServer(
-        name="bad", command="/bin/sh", args=("-c", "echo no licence >&2; exit 3"), timeout=2_000
+        name="bad",
+        command="/bin/sh",
+        args=("-c", "echo no licence for sk-ant-REDACTED >&2; exit 3"),
+        timeout=2_000,
     )
     said: list[str] = []
     manager = McpManager([server], ENV, said.append)
@@ -154,6 +158,7 @@ async def test_a_crash_loop_ends_and_a_call_says_why(tmp_path: Path, monkeypatch
         while manager.status()[0].state is not LinkState.FAILED:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     assert "no licence" in manager.status()[0].why
+    assert "sk-ant-api03" not in f"{said} {manager.status()}"
     link = manager.link("bad")
     with pytest.raises(OpenDevError, match="no licence"):
         await link.call("x", {})
