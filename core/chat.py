@@ -4,10 +4,10 @@ import json
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import AfterValidator, Field, TypeAdapter
 
 from .errors import ErrorInfo
-from .model import Frozen, JsonObject
+from .model import Frozen, JsonObject, Text, well_formed
 
 
 class Usage(Frozen):
@@ -34,7 +34,7 @@ class ToolCall(Frozen):
 
     id: str
     name: str
-    arguments: JsonObject = Field(default_factory=dict)
+    arguments: Annotated[JsonObject, AfterValidator(well_formed)] = Field(default_factory=dict)
     problem: str = ""
 
 
@@ -51,8 +51,8 @@ class SystemMessage(Frozen):
     """The composed prompt. ``stable`` is the cacheable part, byte-identical across turns; ``dynamic`` the rest."""
 
     role: Literal["system"] = "system"
-    stable: str
-    dynamic: str = ""
+    stable: Text
+    dynamic: Text = ""
 
 
 IMAGE_TOKENS = 1_600  # estimate of a picture, whatever its bytes
@@ -70,7 +70,7 @@ class UserMessage(Frozen):
     """What the user, or the harness in the user's role, says; ``images`` go to models with vision only."""
 
     role: Literal["user"] = "user"
-    content: str
+    content: Text
     msg_class: MessageClass = MessageClass.USER
     images: tuple[ImagePart, ...] = ()
 
@@ -79,7 +79,7 @@ class AssistantMessage(Frozen):
     """What the model answered. ``thinking`` holds provider blocks that are sent back byte-identical or dropped whole."""
 
     role: Literal["assistant"] = "assistant"
-    content: str = ""
+    content: Text = ""
     tool_calls: tuple[ToolCall, ...] = ()
     thinking: tuple[JsonObject, ...] = ()
 
@@ -90,9 +90,9 @@ class ToolMessage(Frozen):
     role: Literal["tool"] = "tool"
     call_id: str
     name: str
-    content: str
+    content: Text
     is_error: bool = False
-    summary: str = ""
+    summary: Text = ""
 
 
 Message = Annotated[SystemMessage | UserMessage | AssistantMessage | ToolMessage, Field(discriminator="role")]

@@ -1,10 +1,29 @@
 """The two base models of all data: frozen values, and frozen values that are written to disk."""
 
-from typing import Any, Literal
+import json
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticSerializationError
 
 JsonObject = dict[str, Any]
+
+
+def well_formed(value: Any) -> Any:
+    """``value`` with every text in it as UTF-8 can carry it: halves of a character are joined, a lone half is U+FFFD (D03)."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    elif isinstance(value, dict):
+        return {well_formed(key): well_formed(item) for key, item in cast("JsonObject", value).items()}
+    elif isinstance(value, list):
+        return [well_formed(item) for item in cast("list[Any]", value)]
+    return value
+
+
+Text = Annotated[str, AfterValidator(well_formed)]
 
 
 class Frozen(BaseModel):
@@ -19,5 +38,9 @@ class Persisted(Frozen):
     schema_version: Literal[1] = Field(default=1, alias="schema")
 
     def to_json(self) -> str:
-        """One line of JSON, keys by alias."""
-        return self.model_dump_json(by_alias=True)
+        """One line of JSON, keys by alias. Half a character (a lone surrogate) becomes U+FFFD: no text can stop a write (D03)."""
+        try:
+            return self.model_dump_json(by_alias=True)
+        except PydanticSerializationError:
+            whole = well_formed(self.model_dump(mode="json", by_alias=True))
+            return json.dumps(whole, ensure_ascii=False, separators=(",", ":"))

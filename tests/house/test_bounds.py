@@ -90,6 +90,7 @@ GROWING = {
     "tools/list_files.py deque": Bound("200,000 entries looked at", "unit/tools/test_list_files.py::test_caps"),
     "tools/web/crawl.py Frontier": Bound("50 pages", "unit/tools/test_crawl.py::test_caps_on_pages_depth_and_characters"),
     # models and runs
+    "llm/prefix.py PrefixWarmer._known": Bound("256 prefixes", "unit/llm/test_prefix.py::test_prefixes_are_bounded"),
     "llm/budget.py Ledger._unwritten": Bound("1,000 rows the disk refused", HERE + "test_rows_a_full_disk_refuses_are_bounded"),
     "swarm/books.py Books.notes": Bound("300 notes", "unit/swarm/test_report.py::test_notes_are_bounded"),
     "ui/board.py Board": Bound("4 notices, 2,000 agents", "unit/ui/test_ui.py::test_the_board_is_bounded"),

@@ -1,16 +1,26 @@
 """Shared cases that no other test holds by name, re-created here: W03, and the readings of groups 2 and 3 that need no setting."""
 
+# pyright: reportPrivateUsage=false
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from opendev.actors import janitor
+from opendev.agents.transcript import TranscriptLine
+from opendev.cli.run import _exit
+from opendev.core.agent import AgentReport, AgentStatus
 from opendev.core.approval import ApprovalLevel, Mode
+from opendev.core.chat import ToolMessage, UserMessage
+from opendev.core.errors import ErrorInfo, ErrorKind
+from opendev.core.events import EVENT, Notice
 from opendev.core.scope import Scope
 from opendev.policy.gate import Gate
 from opendev.policy.rules import judge_command
 from opendev.tools.catalog import BUILTIN
+from support.agents import Bench
+from support.scripted_model import call, calls, says
 
 TOOLS = {tool.name: tool for tool in BUILTIN}
 
@@ -134,3 +144,42 @@ def test_the_janitor_never_signals_a_process_that_took_over_a_pid() -> None:
     finally:
         child.kill()
         child.wait()
+
+
+async def test_d03_half_a_character_stops_neither_a_run_nor_a_write(tmp_path: Path) -> None:
+    bench = Bench(
+        tmp_path,
+        calls(call("list_files", path=".")),
+        calls(call("read_file", file_path="a\ud800b")),
+        calls(call("write_file", file_path="x.txt", content="lone \udc80 half")),
+        says("Done \ud83d."),
+    )
+    Path(os.fsdecode(os.fsencode(bench.root) + b"/caf\xe9.txt")).write_text("x")
+    report = await bench.run(prompt="hello \udcff")
+    assert (report.status, report.error) == (AgentStatus.DONE, None)
+    raw = Path(report.transcript).read_bytes()
+    said = [TranscriptLine.model_validate_json(line).message for line in raw.splitlines()]
+    assert [m.content for m in said if isinstance(m, UserMessage)][0].endswith("hello \ufffd")
+    assert any(isinstance(m, ToolMessage) and "caf\ufffd.txt" in m.content for m in said)
+    for event in bench.events:
+        EVENT.validate_json(event.to_json())
+    notice = Notice(level="info", text="torn \ud83d")
+    assert EVENT.validate_json(notice.to_json()) == Notice(level="info", text="torn \ufffd")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "code"),
+    [
+        (AgentStatus.FAILED, ErrorKind.CONFIG, 2),
+        (AgentStatus.FAILED, ErrorKind.USAGE, 2),
+        (AgentStatus.FAILED, ErrorKind.TOOL, 1),
+        (AgentStatus.INFRA, ErrorKind.CONFIG, 6),
+        (AgentStatus.BUDGET, ErrorKind.BUDGET, 5),
+        (AgentStatus.CANCELLED, ErrorKind.CANCELLED, 130),
+    ],
+)
+def test_a_prompt_that_was_set_up_wrongly_ends_with_the_code_of_usage(
+    status: AgentStatus, kind: ErrorKind, code: int
+) -> None:
+    report = AgentReport(id="a", agent="Main", status=status, error=ErrorInfo(kind=kind, message="m"))
+    assert _exit(report) == code

@@ -82,11 +82,9 @@ class BackgroundTasks(Processes):
             why = "the run has ended" if self._closed else f"{len(running)} background tasks run already"
             hint = f"End one by kill_process: {', '.join(running)}." if running else ""
             raise OpenDevError(ErrorKind.TOOL, f"The command was not started: {why}.", hint)
-        task = await asyncio.to_thread(self._spawn, command, cwd, env)
-        self._tell(task)
-        args = (task, asyncio.get_running_loop())
-        name = f"task-{task.info.id}"
-        threading.Thread(target=self._await_end, args=args, name=name, daemon=True).start()
+        loop = asyncio.get_running_loop()
+        # Not a call of two halves: when this one is cancelled the task is known and watched all the same.
+        task = await asyncio.to_thread(self._spawn, command, cwd, env, loop)
         return task.info
 
     async def wait(self, id: str, seconds: float) -> ProcessInfo:
@@ -156,7 +154,9 @@ class BackgroundTasks(Processes):
             return task.info
         return task.info.model_copy(update={"wall_s": time.monotonic() - task.info.started})
 
-    def _spawn(self, command: str, cwd: Path, env: Mapping[str, str]) -> _Task:
+    def _spawn(
+        self, command: str, cwd: Path, env: Mapping[str, str], loop: asyncio.AbstractEventLoop
+    ) -> _Task:
         if not cwd.is_dir():
             message = f"The folder {cwd} does not exist (any more); the command was not run."
             raise OpenDevError(ErrorKind.NOT_FOUND, message, "Name a folder that exists.")
@@ -169,6 +169,10 @@ class BackgroundTasks(Processes):
             id=id, command=command, pid=process.pid, started=time.monotonic(), output=str(log.path)
         )
         task = self._tasks[id] = _Task(info, process, pump, log, mark)
+        with contextlib.suppress(RuntimeError):  # the loop is gone
+            loop.call_soon_threadsafe(self._tell, info)
+        name = f"task-{id}"
+        threading.Thread(target=self._await_end, args=(task, loop), name=name, daemon=True).start()
         for old in [key for key, one in self._tasks.items() if one.over]:
             if len(self._tasks) > KNOWN_MAX:
                 self._tasks.pop(old).log.release()
@@ -205,11 +209,11 @@ class BackgroundTasks(Processes):
 
     def _tell_end(self, task: _Task) -> None:
         task.ended.set()
-        self._tell(task)
+        self._tell(task.info)
 
-    def _tell(self, task: _Task) -> None:
+    def _tell(self, info: ProcessInfo) -> None:
         if self._on_change is not None:
-            self._on_change(task.info)
+            self._on_change(info)
 
     async def _end(self, task: _Task, grace_s: float) -> None:
         alive = not task.over

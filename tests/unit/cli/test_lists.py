@@ -15,7 +15,10 @@ def test_agents(cli: CommandLine) -> None:
     assert [line.split()[0] for line in done.out.splitlines()] == list(builtin_specs())
     shown = cli("agents", "show", "Planner").json()
     assert shown["name"] == "Planner"
-    assert "web_search" in shown["missing_tools"]
+    built = {tool.name for tool in BUILTIN}
+    assert shown["missing_tools"] == [
+        name for name in builtin_specs()["Planner"].tools or () if name not in built
+    ]
     wrong = cli("agents", "show", "Nobody")
     assert (wrong.code, wrong.out) == (2, "")
     assert "Code-Explorer" in wrong.err

@@ -47,6 +47,10 @@ async def test_nobody_waits_longer_than_the_head_start_or_for_a_failed_first() -
     with pytest.raises(RuntimeError):
         async with PrefixWarmer().turn(request("y" * WORTH_CHARS, "q")):
             raise RuntimeError
+
+
+async def test_prefixes_are_bounded() -> None:
+    warmer = PrefixWarmer()
     for number in range(KEPT + 5):
         async with warmer.turn(request(f"{number}" + "z" * WORTH_CHARS, "q")):
             pass

@@ -320,6 +320,21 @@ async def test_an_interrupt_or_a_cancel_during_start_up_ends_it(
     assert family(marker=marker) == ()
 
 
+async def test_a_start_that_is_cancelled_leaves_nothing(
+    tasks: BackgroundTasks, marker: dict[str, str], changes: list[ProcessInfo]
+) -> None:
+    for pause in (0.0, 0.001, 0.003, 0.01):
+        work = asyncio.ensure_future(start(tasks, "sleep 60"))
+        await asyncio.sleep(pause)
+        work.cancel()
+        await asyncio.wait({work})
+    await asyncio.sleep(0.2)
+    async with asyncio.timeout(5):
+        await tasks.close()
+    assert family(marker=marker) == ()
+    assert [info.state.value for info in changes].count("running") == len(tasks.tasks())
+
+
 async def test_the_number_of_tasks_is_bounded(
     tasks: BackgroundTasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
