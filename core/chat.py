@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, TypeAdapter
 
 from .errors import ErrorInfo
-from .model import Frozen, JsonObject, Text, well_formed
+from .model import Frozen, JsonObject, Text, well_formed_json
 
 
 class Usage(Frozen):
@@ -34,7 +34,7 @@ class ToolCall(Frozen):
 
     id: str
     name: str
-    arguments: Annotated[JsonObject, AfterValidator(well_formed)] = Field(default_factory=dict)
+    arguments: Annotated[JsonObject, AfterValidator(well_formed_json)] = Field(default_factory=dict)
     problem: str = ""
 
 

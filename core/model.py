@@ -1,7 +1,7 @@
 """The two base models of all data: frozen values, and frozen values that are written to disk."""
 
 import json
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticSerializationError
@@ -9,18 +9,22 @@ from pydantic_core import PydanticSerializationError
 JsonObject = dict[str, Any]
 
 
-def well_formed(value: Any) -> Any:
-    """``value`` with every text in it as UTF-8 can carry it: halves of a character are joined, a lone half is U+FFFD (D03)."""
-    if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    elif isinstance(value, dict):
-        return {well_formed(key): well_formed(item) for key, item in cast("JsonObject", value).items()}
-    elif isinstance(value, list):
-        return [well_formed(item) for item in cast("list[Any]", value)]
-    return value
+def well_formed(text: str) -> str:
+    """``text`` as UTF-8 can carry it: halves of a character are joined, a lone half becomes U+FFFD (D03)."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def well_formed_json(value: JsonObject) -> JsonObject:
+    """The same for every text in a JSON object, however deep it is nested."""
+    try:
+        whole = json.dumps(value, ensure_ascii=False)
+        return value if well_formed(whole) == whole else json.loads(well_formed(whole))
+    except (TypeError, ValueError, RecursionError):
+        return value  # no JSON: whoever writes it says so
 
 
 Text = Annotated[str, AfterValidator(well_formed)]
@@ -42,5 +46,5 @@ class Persisted(Frozen):
         try:
             return self.model_dump_json(by_alias=True)
         except PydanticSerializationError:
-            whole = well_formed(self.model_dump(mode="json", by_alias=True))
+            whole = well_formed_json(self.model_dump(mode="json", by_alias=True))
             return json.dumps(whole, ensure_ascii=False, separators=(",", ":"))

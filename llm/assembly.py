@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from ..core.chat import AssistantMessage, FinishReason, ToolCall
 from ..core.ids import new_id
-from ..core.model import JsonObject
+from ..core.model import JsonObject, well_formed
 from .convert import parse_call
 from .cost import Counts
 
@@ -134,15 +134,6 @@ class Assembly:
             call_id = own if own and own not in taken else f"call_{new_id()}"
             taken.add(call_id)
             yield parse_call(call_id, well_formed(part.name), well_formed(part.raw))
-
-
-def well_formed(text: str) -> str:
-    """``text`` as UTF-8 can carry it: the halves of a character that came in two pieces are joined, a lone half is replaced."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 def _sound(block: JsonObject) -> JsonObject:

@@ -1,6 +1,7 @@
 """Shared cases that no other test holds by name, re-created here: W03, and the readings of groups 2 and 3 that need no setting."""
 
 # pyright: reportPrivateUsage=false
+import asyncio
 import os
 import subprocess
 from pathlib import Path
@@ -154,12 +155,13 @@ async def test_d03_half_a_character_stops_neither_a_run_nor_a_write(tmp_path: Pa
         calls(call("write_file", file_path="x.txt", content="lone \udc80 half")),
         says("Done \ud83d."),
     )
-    Path(os.fsdecode(os.fsencode(bench.root) + b"/caf\xe9.txt")).write_text("x")
+    odd = Path(os.fsdecode(os.fsencode(bench.root) + b"/caf\xe9.txt"))
+    await asyncio.to_thread(odd.write_text, "x")
     report = await bench.run(prompt="hello \udcff")
     assert (report.status, report.error) == (AgentStatus.DONE, None)
-    raw = Path(report.transcript).read_bytes()
+    raw = await asyncio.to_thread(Path(report.transcript).read_bytes)
     said = [TranscriptLine.model_validate_json(line).message for line in raw.splitlines()]
-    assert [m.content for m in said if isinstance(m, UserMessage)][0].endswith("hello \ufffd")
+    assert next(m.content for m in said if isinstance(m, UserMessage)).endswith("hello \ufffd")
     assert any(isinstance(m, ToolMessage) and "caf\ufffd.txt" in m.content for m in said)
     for event in bench.events:
         EVENT.validate_json(event.to_json())
