@@ -19,6 +19,7 @@ from ..core.model import JsonObject
 _BLOCK = 2  # the exit code that refuses
 _CAP = 100_000  # bytes kept of standard output and of standard error
 _LEFT_S = 0.3  # for what is still in the pipes after the end
+_POLL_S = 0.02
 _TEXT = 20_000  # characters of a result that a hook is told
 
 
@@ -125,17 +126,24 @@ async def _command(hook: Hook, letter: bytes, env: Mapping[str, str], cwd: str) 
     try:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(hook.timeout):
-                code = await process.wait()
+                code = await _exit_code(process)
         if code is not None:
             await asyncio.wait(pipes, timeout=_LEFT_S)  # a child of its own may hold them open
     finally:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        await _exit_code(process)
         for pipe in pipes:
             pipe.cancel()
         await asyncio.gather(*pipes, return_exceptions=True)
     return _Ended(code, out.decode(errors="replace"), err.decode(errors="replace"))
+
+
+async def _exit_code(process: asyncio.subprocess.Process) -> int:
+    """Wait for the process alone: ``wait()`` of Python 3.11 also waits for its pipes, which a child may hold open."""
+    while process.returncode is None:  # noqa: ASYNC110 - the event would come with wait()
+        await asyncio.sleep(_POLL_S)
+    return process.returncode
 
 
 async def _feed(stream: asyncio.StreamWriter | None, letter: bytes) -> None:

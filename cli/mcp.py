@@ -47,7 +47,7 @@ def list_servers(context: typer.Context) -> None:
         typer.echo(text, err=True)
 
 
-@app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@app.command(context_settings={"allow_interspersed_args": False})
 def add(  # noqa: PLR0913 - the command line is fixed
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="how it is called here")],

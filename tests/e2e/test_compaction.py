@@ -35,6 +35,7 @@ class Busy:
 @pytest.mark.req("ACT-13", "CMP-07", "CMP-16")
 @pytest.mark.usefixtures("litellm_loaded")
 @pytest.mark.parametrize("model", ["openai/gpt-4o-mini", "anthropic/claude-sonnet-4-5"])
+@pytest.mark.soak
 def test_a_long_task_in_a_small_window_is_summarised_and_ends(
     sandbox: Sandbox, serve: Serve, model: str
 ) -> None:

@@ -172,6 +172,7 @@ class Tags(HTMLParser):
 
 
 @pytest.mark.req("SWM-15", "CLI-04")
+@pytest.mark.soak
 def test_reports_in_every_form_and_a_stream_of_json(bench: Bench) -> None:
     file = bench.tickets(
         task("good", put("good.txt", "g\n")),
@@ -222,6 +223,7 @@ def test_output_stays_pure_while_everything_talks(bench: Bench) -> None:
 
 
 @pytest.mark.req("SWM-01")
+@pytest.mark.soak
 def test_two_batches_on_one_repository_at_once(bench: Bench) -> None:
     commit_files(bench.repo, {f"f{n}.txt": f"{n}\n" for n in range(20)})
     before = fingerprint(bench.repo)
@@ -241,6 +243,7 @@ def test_two_batches_on_one_repository_at_once(bench: Bench) -> None:
     bench.assert_tidy(before)
 
 
+@pytest.mark.soak
 def test_two_batches_onto_one_branch_at_once_lose_nothing(bench: Bench) -> None:
     before = fingerprint(bench.repo)
     results: list[Any] = []

@@ -201,6 +201,7 @@ def test_a_signal_right_after_the_start_still_ends_as_interrupted(
     bench.assert_tidy(before)
 
 
+@pytest.mark.soak
 def test_cancel_and_status_from_another_process(bench: Bench) -> None:
     before = fingerprint(bench.repo)
     process = started(bench)
@@ -238,6 +239,7 @@ def test_kill_minus_nine_during_work_leaves_no_process_and_resumes(bench: Bench)
     )
 
 
+@pytest.mark.soak
 def test_a_resume_lands_again_what_its_branch_has_lost(bench: Bench) -> None:
     go = bench.place / "go"
     done = bench.run(

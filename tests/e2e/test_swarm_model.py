@@ -179,6 +179,7 @@ def test_budgets_of_task_and_run_stop_before_the_next_call(bench: Bench, serve: 
 
 @pytest.mark.req("MOD-05", "SWM-15")
 @pytest.mark.parametrize(("status", "word"), [(429, "429"), (401, "key"), (500, "")])
+@pytest.mark.soak
 def test_a_server_that_always_fails_is_infrastructure_after_few_calls(
     bench: Bench, serve: Serve, status: int, word: str
 ) -> None:

@@ -24,7 +24,7 @@ from opendev.tools.shell.reap import family
 from support.tool_context import make_context
 
 SUPPORT = Path(__file__).parents[3] / "support"
-MARK = {"OPENDEV_RUN": "test-mcp-servers"}
+MARK = {"OPENDEV_RUN": f"test-mcp-servers-{os.getpid()}"}  # not that of another process of this test session
 ENV = {"PATH": "/usr/bin:/bin", **MARK}
 
 
@@ -194,7 +194,7 @@ async def test_the_sdks_own_server_over_stdio(tmp_path: Path) -> None:
         assert not failed.ok
         assert "reports a failure" in failed.text
         assert (
-            "test-mcp-servers"
+            MARK["OPENDEV_RUN"]
             in (await call(manager, "mcp__small__environment", tmp_path, name="OPENDEV_RUN")).text
         )
         assert "(not set)" in (await call(manager, "mcp__small__environment", tmp_path, name="HOME")).text
