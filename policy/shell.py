@@ -261,6 +261,10 @@ class _Walk:
             self._vars = dict.fromkeys(self._vars)
 
     def _add(self, simple: Simple) -> None:
+        if simple.words and re.match(
+            r"\{\s", simple.words[0].text
+        ):  # of two groups the grammar takes one for a word
+            self.script.broken = "it holds a group inside a negated group"
         self.script.commands.append(simple)
 
     def _assign(self, node: Node) -> None:

@@ -105,6 +105,7 @@ def _edit(before: Text, sample: Sample) -> bytes | None:
 
 
 @pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.req("FIL-08")
 @settings(
     max_examples=2_000,

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from ...core.errors import ErrorKind, OpenDevError
 from .guard import Guard
@@ -16,7 +17,7 @@ from .page import Page
 from .plain import download
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext, Playwright, Response
+    from playwright.async_api import Browser, BrowserContext, Playwright, Request, Response
     from playwright.async_api import Page as Tab
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -112,11 +113,19 @@ def browser_error() -> type[Exception]:
 async def open_page(tab: "Tab", url: str, timeout_s: float, guard: Guard) -> "Response | None":
     """Load ``url`` and let its scripts settle. Raises ``OpenDevError`` when it is refused, no page, or too slow."""
     guard.refused.clear()
+    hosts: set[str] = set()
+
+    def note(request: "Request") -> None:
+        hosts.add(urlsplit(request.url).hostname or "")
+
+    tab.on("request", note)
     try:
         response = await tab.goto(url, wait_until="domcontentloaded", timeout=timeout_s * 1000)
     except browser_error() as error:
-        raise guard.refusal(url) or _failure(url, str(error), timeout_s) from error
-    if response is not None and response.status == 403 and (refusal := guard.refusal(url)):
+        raise guard.refusal(url, hosts) or _failure(url, str(error), timeout_s) from error
+    finally:
+        tab.remove_listener("request", note)
+    if response is not None and response.status == 403 and (refusal := guard.refusal(url, hosts)):
         raise refusal
     try:
         await tab.wait_for_load_state("networkidle", timeout=min(_QUIET_S, timeout_s) * 1000)

@@ -7,6 +7,7 @@ It also bounds the bytes of one fetch.
 
 import asyncio
 import contextlib
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -31,7 +32,9 @@ class Guard:
 
     allow_private: bool = False
     max_bytes: int = MAX_BYTES
-    refused: list[ErrorInfo] = field(default_factory=list[ErrorInfo])  # at most 20
+    refused: list[tuple[str, ErrorInfo]] = field(
+        default_factory=list[tuple[str, ErrorInfo]]
+    )  # by host, at most 20
     received: int = 0
     _server: asyncio.Server | None = None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
@@ -61,13 +64,17 @@ class Guard:
         """Whether the bytes of this fetch are used up."""
         return self.received >= self.max_bytes
 
-    def refusal(self, url: str) -> OpenDevError | None:
-        """Why the host of ``url``, or the host it led to, was refused last; None when nothing was."""
+    def refusal(self, url: str, hosts: Collection[str] | None = None) -> OpenDevError | None:
+        """Why the host of ``url``, or a host it led to (one of ``hosts``), was refused last; None when nothing was.
+
+        A browser asks for hosts of its own maker, too; what is said of those says nothing about the page.
+        """
         if self.full:
             return OpenDevError(
                 ErrorKind.TOOL, f"{url} needs more than {self.max_bytes:,} bytes; the fetch was ended."
             )
-        info = self.refused[-1] if self.refused else None
+        said = [info for host, info in self.refused if hosts is None or host in hosts]
+        info = said[-1] if said else None
         return OpenDevError(info.kind, info.message, info.hint) if info else None
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -80,6 +87,7 @@ class Guard:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         upstream: asyncio.StreamWriter | None = None
+        host = ""
         try:
             async with asyncio.timeout(_HEAD_S):
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -91,7 +99,7 @@ class Guard:
                 writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             await self._relay(reader, writer, source, upstream)
         except OpenDevError as error:
-            self.refused[_REFUSALS - 1 :] = [error.info]
+            self.refused[_REFUSALS - 1 :] = [(host, error.info)]
             writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
         except (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass  # the client sees a closed connection

@@ -113,6 +113,7 @@ def test_deeply_nested_markup_is_read_all_the_same() -> None:
 
 @browser
 @pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.req("WEB-01")
 async def test_a_page_drawn_by_a_script_in_chromium(tmp_path: Path, site: WebPages) -> None:
     result = await fetch(tmp_path, f"{site.url}/script", ENV)
@@ -144,6 +145,7 @@ def _drivers() -> set[str]:
 
 @browser
 @pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize("after", [0.3, 1.5])
 async def test_a_cancelled_fetch_leaves_no_process(tmp_path: Path, site: WebPages, after: float) -> None:
     task = asyncio.create_task(fetch(tmp_path, f"{site.url}/slow", ENV))
@@ -156,6 +158,7 @@ async def test_a_cancelled_fetch_leaves_no_process(tmp_path: Path, site: WebPage
 
 @browser
 @pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.req("WEB-01")
 async def test_chromium_obeys_the_same_rules(site: WebPages, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(addresses, "is_public", "127.0.0.1".__eq__)

@@ -21,7 +21,7 @@ from opendev.tools.lsp.symbols import LspSymbols
 from opendev.tools.shell.reap import family
 from support.tool_context import make_context
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.soak]
 MARKER = {"OPENDEV_RUN": f"test-language-servers-{os.getpid()}"}  # two runs of the tests do not meet
 PATH = f"{Path.home() / '.cache/opendev-test/node_modules/.bin'}:/usr/local/bin:/usr/bin:/bin"
 FILES = {
