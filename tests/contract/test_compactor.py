@@ -15,6 +15,8 @@ from support.compacting import SLOW
 from support.runtimes import hub_on, script, task_of
 from support.waiting import until
 
+pytestmark = pytest.mark.soak
+
 MODEL = "support.compacting:SlowModel"
 WORKER = "support.compacting:RosterWorker"
 

@@ -15,6 +15,8 @@ from opendev.store.sessions import SessionMeta, read_meta
 from support.model_server import Call, ModelServer, Reply, Seen, call, calls, failing, text
 from support.runtimes import hub_on, task_of
 
+pytestmark = pytest.mark.soak
+
 MODEL = "openai/gpt-4o-mini"
 FIRST = "the main task"
 Turn = Callable[[Seen], Reply] | Reply
