@@ -9,8 +9,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from opendev.agents.transcript import TranscriptLine
+from opendev.context.messages import loaded
 from opendev.core.agent import AgentReport, AgentStatus, Budget
-from opendev.core.chat import FinishReason, ModelFailed, ModelReply, ModelRequest, SystemMessage, ToolCall
+from opendev.core.chat import (
+    FinishReason,
+    ModelFailed,
+    ModelReply,
+    ModelRequest,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+)
 from opendev.core.errors import ErrorKind
 from support.agents import Bench
 from support.scripted_model import call, calls, done, failed, pairs_are_whole, says
@@ -74,5 +83,9 @@ def test_every_request_is_valid_wherever_the_conversation_is_cut(
     assert (report.error is None) == (report.status is AgentStatus.DONE)
     messages = [TranscriptLine.model_validate(json.loads(line)).message for line in lines]
     assert isinstance(messages[0], SystemMessage)
-    final = ModelRequest(id="f", agent_id="a", model="m/m", messages=tuple(messages))
+    # results of calls that ran at once stand in order of completion; loading puts them in call order, and loses none
+    resumed = loaded(messages[1:])
+    results = [m.call_id for m in messages if isinstance(m, ToolMessage)]
+    assert set(results) <= {m.call_id for m in resumed if isinstance(m, ToolMessage)}
+    final = ModelRequest(id="f", agent_id="a", model="m/m", messages=resumed)
     assert pairs_are_whole([final]) == []
