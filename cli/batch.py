@@ -53,7 +53,9 @@ class LedgerRef:
 
 
 async def resolve_base(keeper: Keeper, plan: SwarmPlan, ticket_file: Path | None) -> str:
-    """The commit a batch starts from, by the declared policy on uncommitted changes. Raises ``OpenDevError`` (usage)."""
+    """The commit a batch starts from, by the declared policy on uncommitted changes. Raises ``OpenDevError`` (usage), also when
+    the integration branch cannot be one; nothing was made then."""
+    await Train(keeper, plan.swarm.into, keeper.clock).check()
     commit, head = keeper.commit_of(plan.swarm.base), keeper.commit_of("HEAD")
     if plan.swarm.dirty is Dirty.IGNORE or commit != head:
         return commit

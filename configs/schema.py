@@ -82,12 +82,13 @@ class Memory(Frozen):
 
 
 class Retry(Frozen):
-    """Tries of one model call, back-off bounds in seconds, failures until a provider's breaker opens."""
+    """Tries of one model call, back-off bounds in seconds, failures until a provider's breaker opens and its first pause."""
 
     max_tries: int = Field(ge=1, le=20)
     base_s: float = Field(gt=0)
     cap_s: float = Field(gt=0)
     breaker_after: int = Field(ge=1)
+    open_s: float = Field(gt=0)
 
 
 class Cost(Frozen):

@@ -46,7 +46,7 @@ class Keeper(LeaseDesk):
         self.book = LeaseBook(home / "leases" / self.repo.key)
         self.lock_path = home / "locks" / f"{self.repo.key}.lock"
         self.lock_timeout_s = LOCK_TIMEOUT_S
-        self.base = self.commit_of(base or "HEAD")
+        self.base = self.commit_of(base or "HEAD", ErrorKind.USAGE)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -58,12 +58,12 @@ class Keeper(LeaseDesk):
         """The lock of this repository, for one ``with``."""
         return repository_lock(self.lock_path, self.lock_timeout_s)
 
-    def commit_of(self, name: str) -> str:
-        """The commit that ``name`` names in the user's checkout. Raises ``OpenDevError``."""
+    def commit_of(self, name: str, kind: ErrorKind = ErrorKind.GIT) -> str:
+        """The commit that ``name`` names in the user's checkout. Raises ``OpenDevError`` of ``kind``."""
         if commit := self.repo.user_tree().resolve(name):
             return commit
         raise OpenDevError(
-            ErrorKind.GIT,
+            kind,
             f"`{name}` names no commit in {self.repo.toplevel}.",
             "Name a branch, tag or commit.",
         )

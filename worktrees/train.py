@@ -58,6 +58,10 @@ class Train:
         self.into = into
         self.ref = f"refs/heads/{into}"
 
+    async def check(self) -> None:
+        """Raise ``OpenDevError`` (usage) for a bad name or a branch that is checked out; touches nothing."""
+        await asyncio.to_thread(self._check)
+
     async def prepare(self, base: str) -> str:
         """Make the branch at ``base`` if it is missing; its head. Raises ``OpenDevError`` for a bad name or a checked-out branch."""
         return await asyncio.to_thread(self._prepare, base)
@@ -101,6 +105,16 @@ class Train:
             raise OpenDevError(ErrorKind.INFRA, f"The verification checkout could not be removed: {answer}.")
 
     def _prepare(self, base: str) -> str:
+        self._check()
+        with self._keeper.lock:
+            if not self._admin.resolve(self.ref):
+                commit = self._keeper.commit_of(base)
+                self._admin.run(
+                    "update-ref", "-m", "opendev: start of integration", self.ref, commit, NO_OBJECT
+                )
+        return self._read_head()
+
+    def _check(self) -> None:
         shape = self._admin.run("check-ref-format", "--branch", self.into, ok=(0, 1, 128))
         if shape.code or shape.text != self.into:
             raise OpenDevError(
@@ -109,13 +123,6 @@ class Train:
                 "Choose one like swarm/my-change.",
             )
         self._assert_free()
-        with self._keeper.lock:
-            if not self._admin.resolve(self.ref):
-                commit = self._keeper.commit_of(base)
-                self._admin.run(
-                    "update-ref", "-m", "opendev: start of integration", self.ref, commit, NO_OBJECT
-                )
-        return self._read_head()
 
     def _assert_free(self) -> None:
         if (place := self._keeper.repo.checked_out().get(self.into)) is not None:
