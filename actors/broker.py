@@ -6,27 +6,23 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from ..agents.specs import effective, effective_budget
-from ..agents.transcript import TranscriptLine
 from ..core.agent import AgentReport, AgentSpec, AgentStatus, AgentTask, Budget, SpawnRequest
 from ..core.approval import Mode
-from ..core.chat import Message, Role, SystemMessage, canonical
+from ..core.chat import Message, Role, canonical
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.events import Event
 from ..core.ids import new_id
 from ..core.mail import Result
-from ..store.atomic import JsonlLog
+from ..store.session_files import SessionFiles
 from .board import Board
-from .hooks import SubagentHooks
+from .hooks import RunHooks
 from .inbox import Inbox
 from .isolation import Isolation, Place
 from .sides import HubPorts, HubSettings
 from .state import fanout
 from .state.board import Taken
 from .state.fanout import Caps, Ended, Fanout, Grant, Refusal, Wish
-from .worker import RUN_MARK
 
 TURN_S = 0.03  # calls of one turn arrive within one mail window
 CHILD_TIMEOUT_S = 1800.0
@@ -45,6 +41,7 @@ class BrokerPorts:
     elapsed: Callable[[str], float]
     emit: Callable[[Event], None]
     board: Board
+    hooks: RunHooks
 
 
 class Broker:
@@ -57,10 +54,8 @@ class Broker:
         self._inbox = Inbox(ports.run_dir / "reports.jsonl")
         self._background: dict[str, asyncio.Task[AgentReport]] = {}
         self._parents = self._inbox.parents()  # also of an earlier process of this run
-        self._isolation = Isolation(ports.desk, hub.emit)
+        self._isolation = Isolation(ports.desk, hub.emit, ports.run_dir / "hooks")
         self._asking: dict[str, int] = {}
-        env = {**ports.worker.get("child_env", {}), RUN_MARK: settings.run_id}
-        self._hooks = SubagentHooks(settings.hooks, settings.run_id, env, hub.emit)
 
     async def spawn(self, parent_id: str, request: SpawnRequest) -> Result:
         """Run a sub-agent to its report, or start it in the background. Raises ``OpenDevError`` when it may not start."""
@@ -86,9 +81,8 @@ class Broker:
                 f"Your sub-agent {holder} works on exactly this task already.",
                 f'Get its result by get_subagent_output(agent_id="{holder}").',
             )
-        added = await self._hooks.before(spec.name, request.prompt, parent.root)
-        if added:
-            request = request.model_copy(update={"prompt": f"{request.prompt}\n\n{added}"})
+        prompt = await self._hub.hooks.before(spec.name, request.prompt, parent.root)
+        request = request.model_copy(update={"prompt": prompt})
         depth = self._admit(parent, child_id)
         self._asking[parent_id] = self._asking.get(parent_id, 0) + 1
         try:
@@ -255,7 +249,7 @@ class Broker:
         except OpenDevError as error:
             report = AgentReport(id=task.id, agent=task.spec.name, status=AgentStatus.INFRA, error=error.info)
         await asyncio.to_thread(self._inbox.file, report, task.parent)
-        await self._hooks.after(report, task.prompt, task.root)
+        self._hub.hooks.after(report, task.prompt, task.root)
         return report
 
 
@@ -279,10 +273,4 @@ def history_of(transcript: str) -> tuple[Message, ...]:
     path = Path(transcript)
     if not transcript or not path.is_file():
         raise OpenDevError(ErrorKind.NOT_FOUND, "The agent's transcript is gone, so it cannot be resumed.")
-    found: list[Message] = []
-    for line in JsonlLog(path).read():
-        try:
-            found.append(TranscriptLine.model_validate_json(line).message)
-        except ValidationError:
-            continue
-    return tuple(m for m in found if not isinstance(m, SystemMessage))
+    return SessionFiles(path.parent, path.stem).history()

@@ -5,6 +5,7 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Protocol
 
 from pydantic import ValidationError
 
@@ -19,8 +20,8 @@ _log = logging.getLogger(__name__)
 class LineWriter:
     """Appends lines to a log off the loop, in batches (one fsync each), and calls back once they are on disk."""
 
-    def __init__(self, path: Path, limit: int = 5000) -> None:
-        self._file = JsonlLog(path)
+    def __init__(self, file: Path | JsonlLog, limit: int = 5000) -> None:
+        self._file = file if isinstance(file, JsonlLog) else JsonlLog(file)
         self._queue: deque[tuple[str, Callable[[], None] | None]] = deque()
         self._limit = limit
         self._task: asyncio.Task[None] | None = None
@@ -80,10 +81,32 @@ class _Subscriber:
         self.news.set()
 
 
-class EventLog:
-    """``emit`` numbers and stores, ``subscribe`` gives a snapshot and the live tail. Ephemeral events have no number."""
+class Witness(Protocol):
+    """Keeps a log of its own of some events."""
 
-    def __init__(self, path: Path, *, run_id: str, clock: Clock, queue_limit: int = 1000) -> None:
+    def take(self, event: Event) -> None:
+        """Note the event, if it is one of those; never blocks, never raises."""
+        ...
+
+    async def flush(self) -> None:
+        """Wait until all is on disk."""
+        ...
+
+
+class EventLog:
+    """``emit`` numbers and stores, ``subscribe`` gives a snapshot and the live tail. Ephemeral events have no number.
+    ``audit`` is told each durable event as it was numbered."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        run_id: str,
+        clock: Clock,
+        queue_limit: int = 1000,
+        audit: Witness | None = None,
+    ) -> None:
+        self._audit = audit
         self._path, self._run_id, self._clock, self._limit = path, run_id, clock, queue_limit
         self._writer = LineWriter(path)
         self._subscribers: set[_Subscriber] = set()
@@ -109,6 +132,8 @@ class EventLog:
         }
         stamped = event.model_copy(update=stamp)
         self._writer.put(stamped.to_json() if durable else "", lambda: self._publish(stamped))
+        if durable and self._audit is not None:
+            self._audit.take(stamped)
 
     async def subscribe(self, after_seq: int = 0) -> AsyncIterator[Event]:
         """Every durable event after number ``after_seq``, in order and without a gap, with the ephemeral ones between."""
@@ -144,6 +169,8 @@ class EventLog:
     async def close(self) -> None:
         """Store the rest and end every subscription."""
         await self.flush()
+        if self._audit is not None:
+            await self._audit.flush()
         self._closed = True
         for subscriber in self._subscribers:
             subscriber.news.set()

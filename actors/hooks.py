@@ -1,162 +1,95 @@
-"""The user's own commands around every sub-agent: JSON on standard input, the exit code decides (SUB-16)."""
+"""The hooks of the driver: around the session, what the user asks, and every agent that is started (HOK-01, SUB-16, LOOP-16)."""
 
-import asyncio
-import contextlib
-import json
-import os
-import re
-import signal
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, cast
+from collections.abc import Awaitable, Callable, Mapping
 
-from ..configs.schema import Hook, HookGroup, Hooks
-from ..core.agent import AgentReport
+from ..agents.iteration import COMPACT
+from ..core.agent import AgentReport, AgentStatus, AgentTask
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.events import Event, Notice
+from ..core.hooks import HookEvent, HookSet
 from ..core.model import JsonObject
+from ..tools.hooks import FINISH_S, HookEngine
 
-_BLOCK = 2  # the exit code that refuses
-_CAP = 100_000  # bytes kept of standard output and of standard error
-_LEFT_S = 0.3  # for what is still in the pipes after the end
-_POLL_S = 0.02
 _TEXT = 20_000  # characters of a result that a hook is told
 
 
-class _Ended(NamedTuple):
-    code: int | None  # None: it was ended by us
-    out: str
-    err: str
+class RunHooks:
+    """One engine for all events outside of the agents' own. ``env`` holds no keys."""
 
+    def __init__(
+        self, hooks: HookSet, *, session: str, env: Mapping[str, str], emit: Callable[[Event], None]
+    ) -> None:
+        self._engine = HookEngine(hooks, session=session, env=env, emit=emit)
+        self._emit, self._project = emit, hooks.project or "/"
+        self._open = False
 
-@dataclass(frozen=True, slots=True)
-class SubagentHooks:
-    """``env`` holds no keys; ``emit`` tells of hooks that failed."""
+    def session_started(self, startup: str) -> None:
+        """``startup``: how the session began."""
+        self._open = True
+        self._engine.tell(HookEvent.SESSION_START, startup, {"startup_type": startup}, self._project)
 
-    settings: Hooks
-    session: str
-    env: Mapping[str, str]
-    emit: Callable[[Event], None]
+    async def session_ended(self, wait_s: float = FINISH_S) -> None:
+        """Run the hooks of the end, and wait for all that still run, at most ``wait_s`` seconds. Idempotent."""
+        if self._open:
+            self._open = False
+            self._engine.tell(HookEvent.SESSION_END, "", {}, self._project)
+        await self._engine.close(wait_s)
+
+    async def around(
+        self, task: AgentTask, run: Callable[[AgentTask], Awaitable[AgentReport]]
+    ) -> AgentReport:
+        """Run an agent that no other agent started: the one in the foreground answers the user's prompt and ends with Stop, the
+        others (a swarm's) are sub-agents to their hooks. A refusal is a failed report."""
+        name, prompt, cwd = task.spec.name, task.prompt, task.root
+        try:
+            text = await (self.prompt(prompt, cwd) if task.stream else self.before(name, prompt, cwd))
+        except OpenDevError as error:
+            return AgentReport(id=task.id, agent=name, status=AgentStatus.FAILED, error=error.info)
+        report = await run(task if text == prompt else task.model_copy(update={"prompt": text}))
+        if task.stream:
+            self._ended(HookEvent.STOP, report, {}, cwd)
+        else:
+            self.after(report, prompt, cwd)
+        return report
+
+    async def typed(self, text: str) -> str:
+        """What the user typed while an agent works, with what hooks add; empty when one refused it, and a notice says so."""
+        if text.strip() == COMPACT:
+            return text
+        try:
+            return await self.prompt(text, self._project)
+        except OpenDevError as error:
+            self._emit(Notice(level="error", text=error.info.sentence()))
+            return ""
+
+    async def prompt(self, text: str, cwd: str) -> str:
+        """The user's prompt with what the hooks of UserPromptSubmit add. Raises ``OpenDevError`` (denied) when one refuses."""
+        return await self._asked(
+            HookEvent.USER_PROMPT_SUBMIT, "", {"user_prompt": text}, cwd, text, "The prompt was not sent"
+        )
 
     async def before(self, agent: str, task: str, cwd: str) -> str:
-        """Run the hooks of SubagentStart, one after the other. What they add to the task; raises ``OpenDevError`` (denied)
-        when one refuses. A hook that fails in any other way is told and passed over."""
-        added: list[str] = []
+        """The task with what the hooks of SubagentStart add. Raises ``OpenDevError`` (denied) when one refuses."""
         facts = {"agent_type": agent, "agent_task": task}
-        for hook in _matching(self.settings.SubagentStart, agent):
-            ended = await self._run(hook, "SubagentStart", facts, cwd)
-            said = _answer(ended) if ended.code in (0, _BLOCK) else {}
-            if ended.code == _BLOCK or _refuses(said):
-                reason = str(said.get("reason") or ended.err.strip() or "Blocked by hook")
-                raise OpenDevError(
-                    ErrorKind.DENIED,
-                    f"The sub-agent was not started: a hook of the user refused it: {reason[:1000]}",
-                    "Do the work another way.",
-                )
-            if isinstance(context := said.get("additionalContext"), str) and context.strip():
-                added.append(context.strip()[:_TEXT])
-        return "\n\n".join(added)
+        return await self._asked(
+            HookEvent.SUBAGENT_START, agent, facts, cwd, task, "The sub-agent was not started"
+        )
 
-    async def after(self, report: AgentReport, task: str, cwd: str) -> None:
-        """Run the hooks of SubagentStop; nothing they say changes the result."""
+    def after(self, report: AgentReport, task: str, cwd: str) -> None:
+        """Start the hooks of SubagentStop."""
+        self._ended(HookEvent.SUBAGENT_STOP, report, {"agent_task": task}, cwd)
+
+    def _ended(self, event: HookEvent, report: AgentReport, facts: JsonObject, cwd: str) -> None:
         result = {"status": report.status.value, "text": report.text[:_TEXT]}
-        facts = {
-            "agent_type": report.agent,
-            "agent_task": task,
-            "agent_id": report.id,
-            "agent_result": result,
-        }
-        for hook in _matching(self.settings.SubagentStop, report.agent):
-            await self._run(hook, "SubagentStop", facts, cwd)
+        told = {"agent_type": report.agent, **facts, "agent_id": report.id, "agent_result": result}
+        self._engine.tell(event, report.agent, told, cwd)
 
-    async def _run(
-        self, hook: Hook, event: Literal["SubagentStart", "SubagentStop"], facts: JsonObject, cwd: str
-    ) -> _Ended:
-        letter = json.dumps({"session_id": self.session, "cwd": cwd, "hook_event_name": event, **facts})
-        try:
-            ended = await _command(hook, letter.encode(), self.env, cwd)
-        except OSError as error:
-            ended = _Ended(None, "", str(error))
-        if ended.code is None:
-            self._tell(event, hook, ended.err or f"it did not end within {hook.timeout:g} s")
-        elif ended.code not in (0, _BLOCK):
-            self._tell(event, hook, f"exit code {ended.code}; {ended.err.strip()[:500]}")
-        return ended
-
-    def _tell(self, event: str, hook: Hook, why: str) -> None:
-        text = f"A {event} hook failed and was passed over: `{hook.command[:200]}`: {why}"
-        self.emit(Notice(level="warning", text=text))
-
-
-def _matching(groups: tuple[HookGroup, ...], agent: str) -> list[Hook]:
-    return [hook for group in groups if re.search(group.matcher, agent) for hook in group.hooks]
-
-
-def _answer(ended: _Ended) -> JsonObject:
-    """The JSON object on standard output; empty when there is none."""
-    try:
-        value: Any = json.loads(ended.out)
-    except (ValueError, RecursionError):
-        return {}
-    return cast("JsonObject", value) if isinstance(value, dict) else {}
-
-
-def _refuses(said: JsonObject) -> bool:
-    return said.get("decision") == "block" or said.get("permissionDecision") == "deny"
-
-
-async def _command(hook: Hook, letter: bytes, env: Mapping[str, str], cwd: str) -> _Ended:
-    """Run it in a process group of its own, which is ended in any case."""
-    process = await asyncio.create_subprocess_exec(
-        *("/bin/sh", "-c", hook.command),
-        cwd=cwd,
-        env=dict(env),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
-    out, err = bytearray(), bytearray()
-    pipes = [
-        asyncio.ensure_future(_feed(process.stdin, letter)),
-        asyncio.ensure_future(_keep(process.stdout, out)),
-        asyncio.ensure_future(_keep(process.stderr, err)),
-    ]
-    code: int | None = None
-    try:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(hook.timeout):
-                code = await _exit_code(process)
-        if code is not None:
-            await asyncio.wait(pipes, timeout=_LEFT_S)  # a child of its own may hold them open
-    finally:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await _exit_code(process)
-        for pipe in pipes:
-            pipe.cancel()
-        await asyncio.gather(*pipes, return_exceptions=True)
-    return _Ended(code, out.decode(errors="replace"), err.decode(errors="replace"))
-
-
-async def _exit_code(process: asyncio.subprocess.Process) -> int:
-    """Wait for the process alone: ``wait()`` of Python 3.11 also waits for its pipes, which a child may hold open."""
-    while process.returncode is None:  # noqa: ASYNC110 - the event would come with wait()
-        await asyncio.sleep(_POLL_S)
-    return process.returncode
-
-
-async def _feed(stream: asyncio.StreamWriter | None, letter: bytes) -> None:
-    if stream is None:
-        return
-    with contextlib.suppress(OSError):  # it need not read
-        stream.write(letter)
-        await stream.drain()
-        stream.close()
-        await stream.wait_closed()
-
-
-async def _keep(stream: asyncio.StreamReader | None, into: bytearray) -> None:
-    """The first bytes; the rest is read and dropped, so that the command never waits for us."""
-    while stream is not None and (data := await stream.read(65_536)):
-        into.extend(data[: max(0, _CAP - len(into))])
+    async def _asked(
+        self, event: HookEvent, subject: str, facts: JsonObject, cwd: str, text: str, what: str
+    ) -> str:
+        answer = await self._engine.ask(event, subject, facts, cwd)
+        if answer.refused or answer.question:
+            why = answer.refused or f"{answer.question} (nobody can be asked about it)"
+            message = f"{what}: a hook of the user refused it: {why}"
+            raise OpenDevError(ErrorKind.DENIED, message, "No setting overrides a hook; do it another way.")
+        return "\n\n".join((text, *answer.contexts))

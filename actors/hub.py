@@ -35,9 +35,11 @@ from ..core.ticket import AgentCounts
 from ..tools.shell.reap import HAS_PROC, kill_marked
 from . import ray_session
 from .asks import AskDesk
+from .audit import Audit
 from .board import Board, BoardPorts
 from .broker import Broker, BrokerPorts
 from .eventlog import EventLog
+from .hooks import RunHooks
 from .janitor_pipe import Janitor
 from .permits import Permits
 from .postroom import Postroom, agent_of
@@ -59,14 +61,17 @@ class Hub:
     def __init__(self, settings: HubSettings, ports: HubPorts) -> None:
         self._settings, self._ports = settings, ports
         folder, run, clock = ports.run_dir, settings.run_id, ports.clock
-        self._events = EventLog(folder / "events.jsonl", run_id=run, clock=clock)
-        self._asks = AskDesk(emit=self.emit, clock=clock, timeout_s=settings.approval_timeout_s)
+        audit = Audit(ports.history)
+        self._events = EventLog(folder / "events.jsonl", run_id=run, clock=clock, audit=audit)
+        self._asks = AskDesk(self.emit, clock, settings.approval_timeout_s, ports.remember)
         self._permits = Permits(settings.max_concurrent, lambda: self._sides.stir())
         self._postroom = Postroom(
             path=folder / "mail.jsonl", session=run, clock=clock, take=self._take, reply=self._reply
         )
         self.board = Board(BoardPorts(lambda: self.living, self.deliver, clock))
-        hub = BrokerPorts(self._run, self._task_of, self._elapsed, self.emit, self.board)
+        env = {**ports.worker.get("child_env", {}), RUN_MARK: run}
+        self._hooks = RunHooks(settings.hooks, session=run, env=env, emit=self.emit)
+        hub = BrokerPorts(self._run, self._task_of, self._elapsed, self.emit, self.board, self._hooks)
         self._broker = Broker(settings, ports, hub)
         self._janitor = Janitor()
         self._sides = Sides(
@@ -106,6 +111,7 @@ class Hub:
             await asyncio.to_thread(self._janitor.start, marker, ray_session.base_dir())
             self._janitor_up = True
         await self._sides.start()
+        self._hooks.session_started(self._settings.startup)
 
     async def stop(self) -> None:
         """End all agents, actors and marked processes; close the logs. Idempotent."""
@@ -117,6 +123,7 @@ class Hub:
             if not node.parent:
                 await self.cancel(node.agent, "the run is being stopped")
         await self._broker.close()
+        await self._hooks.session_ended()
         try:
             await self._sides.close()
         except OpenDevError as error:
@@ -143,7 +150,7 @@ class Hub:
 
     async def run_agent(self, task: AgentTask) -> AgentReport:
         """Run one agent to its end. Whatever happens is a report; only cancellation of the caller is raised."""
-        return await self._run(task, parallel=True)
+        return await self._hooks.around(task, lambda task: self._run(task, parallel=True))
 
     async def cancel(self, agent_id: str, reason: str) -> None:
         """Stop an agent with its descendants; returns when they and their process groups are dead."""
@@ -184,7 +191,8 @@ class Hub:
         match op:
             case Prompt(text=text):
                 main = next((n.agent for n in self._tree.nodes if not n.parent), "")
-                if not main or not await self.deliver(main, text):
+                text = await self._hooks.typed(text) if main else text  # else they are asked when it is run
+                if text and not (main and await self.deliver(main, text)):
                     await self._prompts.put(text)
             case Interrupt(agent_id=agent):
                 wanted = [agent] if agent else [n.agent for n in self._tree.nodes if not n.parent]

@@ -10,6 +10,7 @@ from ..core.errors import ErrorKind, OpenDevError
 from ..core.events import Event, LeaseEnded, LeaseGranted
 from ..core.lease import Lease
 from ..core.ports import LeaseDesk
+from .fence import fence
 
 Place = Literal["shared", "copy", "own"]
 Work = Callable[[AgentTask], Awaitable[AgentReport]]
@@ -21,10 +22,13 @@ COPY_NOTE = (
 
 
 class Isolation:
-    """One run's leases. No two agents that may write ever share a folder (ACT-07); run_command counts as writing (C-36)."""
+    """One run's leases. No two agents that may write ever share a folder (ACT-07); run_command counts as writing (C-36).
 
-    def __init__(self, desk: LeaseDesk | None, emit: Callable[[Event], None]) -> None:
-        self._desk, self._emit = desk, emit
+    ``hooks`` is the folder of the fence that keeps their git commands off the user's refs.
+    """
+
+    def __init__(self, desk: LeaseDesk | None, emit: Callable[[Event], None], hooks: Path) -> None:
+        self._desk, self._emit, self._hooks = desk, emit, hooks
         self._leases: dict[str, Lease] = {}
 
     def place(self, nature: AgentSpec, spec: AgentSpec) -> Place:
@@ -59,11 +63,19 @@ class Isolation:
         )
         self._leases[task.id] = lease
         self._emit(LeaseGranted(agent=task.id, lease=lease))
-        task = task.model_copy(update={"root": self._root(task, lease)})
         try:
+            fenced = await self._fence(desk, lease)
+            task = task.model_copy(update={"root": self._root(task, lease), "env": {**task.env, **fenced}})
             return await (_in_copy if place == "copy" else _in_own)(desk, lease, task, work, self._emit)
         finally:
             self._leases.pop(task.id, None)
+
+    async def _fence(self, desk: LeaseDesk, lease: Lease) -> dict[str, str]:
+        try:
+            return await asyncio.to_thread(fence, self._hooks, lease)
+        except OpenDevError:
+            await desk.release(lease)
+            raise
 
     async def _base(self, desk: LeaseDesk, task: AgentTask, place: Place) -> str:
         """The parent's present state, uncommitted changes included: they are never silently dropped."""

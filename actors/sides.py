@@ -8,14 +8,15 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ..configs.schema import Hooks
 from ..core.agent import AgentSpec, AgentTask
 from ..core.chat import MESSAGES
 from ..core.clock import Clock
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.events import Event, Notice
+from ..core.hooks import HookSet
 from ..core.mail import Compact, Down, Summary
 from ..core.model import Frozen
+from ..core.permissions import Rule
 from ..core.ports import LeaseDesk, Ref, Runtime
 from .local_runtime import DirectRef, LocalRuntime
 from .notices import NoticeRelay
@@ -39,7 +40,8 @@ class HubSettings(Frozen):
     cores: int = Field(default=2, ge=1)
     warm_hosts: int = Field(default=2, ge=0)  # idle processes kept ready under Ray, at most one a core
     tiers: dict[str, str] = {}
-    hooks: Hooks = Hooks(SubagentStart=(), SubagentStop=())
+    hooks: HookSet = HookSet()
+    startup: str = "startup"  # what SessionStart hooks are told: startup, resume or swarm
     worker: str = "opendev.actors.worker:Worker"
     model_service: str = "opendev.actors.model_service:ModelService"
 
@@ -57,6 +59,8 @@ class HubPorts:
     desk: LeaseDesk | None = None
     make_ray: Callable[[Callable[[Path], None]], Runtime] | None = None
     local: Runtime = field(default_factory=LocalRuntime)
+    history: Path | None = None  # the folder in which decisions about calls are noted
+    remember: Callable[[tuple[Rule, ...]], None] | None = None  # saves what a person always allows; blocking
 
 
 @dataclass(eq=False)

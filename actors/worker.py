@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..agents.settings import AgentPorts, AgentSettings
-from ..core.agent import AgentTask
+from ..core.agent import AgentStatus, AgentTask
 from ..core.clock import SystemClock, iso
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.events import ProcessChanged
@@ -25,6 +25,7 @@ RUN_MARK, AGENT_MARK = (
     "OPENDEV_AGENT",
 )  # in the environment of every child, so that it can be reaped
 
+LATE_S = 1.0  # how long hooks may go on after an agent that did not end well: the hub waits no longer
 _SHOWN = 4_000  # characters of a command in an event
 
 
@@ -57,6 +58,8 @@ class Worker:
     async def run(self, task_json: str) -> str:
         """Run one ``AgentTask`` to its end; its ``AgentReport`` as JSON. Raises ``OpenDevError``."""
         from ..agents.factory import AgentFactory  # heavy: a warm host imports it at its first task
+        from ..tools.hooked import AgentHooks
+        from ..tools.hooks import FINISH_S, HookEngine
         from ..tools.lsp.symbols import LspSymbols
         from ..tools.shell.background import BackgroundTasks
 
@@ -75,18 +78,22 @@ class Worker:
             diagnostics=self._settings.diagnostics and not task.recipe,  # nobody reads them there
         )
         ports = self._ports(task, uplink, symbols, marks)
+        hooks = HookEngine(self._settings.agent.hooks, session=task.run_id, env=env, emit=uplink)
         tasks = BackgroundTasks(
             root=Path(task.root), marker=marks, on_change=lambda info: uplink(self._changed(task, info))
         )
         try:
             async with self._servers.used_by(task, uplink) as mcp:
-                ports = replace(ports, mcp=mcp, processes=tasks)
+                ports = replace(ports, mcp=mcp, processes=tasks, hooks=AgentHooks(hooks, Path(task.root)))
                 factory = AgentFactory(settings=self._settings.agent, ports=ports)
                 agent = factory.agent_for(task)
                 self._running[task.id] = (agent, token)
                 report = await agent.run(task, token)
+                done = report.status is AgentStatus.DONE  # else it is stopped, or late already
+                await hooks.close(FINISH_S if done else LATE_S)
         finally:
             self._running.pop(task.id, None)
+            await hooks.close(0)
             await symbols.close()
             with contextlib.suppress(OpenDevError):  # the hub ends, and names, what would not die
                 await tasks.close()

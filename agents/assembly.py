@@ -37,11 +37,12 @@ from .memory import Memory
 from .opening import attach_references
 from .planning import plan_file, plan_note, prompt_of, route, starting_mode
 from .recovery import Recovery
+from .resume import restore
 from .settings import AgentPorts, AgentSettings
 from .sight import Sight
 from .signals import note_result
 from .specs import iteration_cap
-from .transcript import Transcript
+from .transcript import Transcript, files_of
 from .verifier import Verifier
 
 _NOTHING = Scope(avoid=("**",))
@@ -78,7 +79,8 @@ class Assembly:
         model = choose_model(task, settings)
         root, scratch, rules = await asyncio.to_thread(self._folders, task)
         memo = AgentMemo()
-        transcript = Transcript(ports.home, task.run_id, task.id, ports.clock)
+        files = await asyncio.to_thread(files_of, ports.home, task)
+        transcript = Transcript(files, ports.clock, settings.auto_save_interval)
         plan = await asyncio.to_thread(plan_file, task, self.registry.names, ports, root)
         reminders = Reminders(await asyncio.to_thread(load_own, Layout(ports.home).reminders(root)))
         sight = Sight()
@@ -105,7 +107,7 @@ class Assembly:
             messages=ValidatedMessageList(on_append=transcript.note),
             transcript=transcript,
             compaction=Compaction(
-                Window(window, settings.max_tokens or _RESERVE, settings.thresholds),
+                Window(window, settings.max_tokens or _RESERVE, settings.thresholds, settings.small_window),
                 ports.compact,
                 scratch,
                 ports.roster,
@@ -124,6 +126,8 @@ class Assembly:
         sight.ctx = ctx
         dispatcher.on_result = lambda result: note_result(ctx, result)
         dispatcher.persist = ctx.transcript.result
+        if ports.hooks is not None:
+            ctx.compaction.before_summary = ports.hooks.compacting
         await self._begin(ctx)
         route(ctx, plan)
         await ctx.flush()
@@ -141,13 +145,14 @@ class Assembly:
     async def _begin(self, ctx: IterationContext) -> None:
         """History of an earlier run, then the task. A resumed agent's history is in its transcript already (SUB-09)."""
         task = ctx.task
-        await ctx.transcript.begin(task)
+        earlier = await ctx.transcript.begin(task)
         if task.history and await asyncio.to_thread(ctx.transcript.path.exists):
             ctx.messages = ValidatedMessageList(loaded(task.history))
             ctx.messages.on_append = ctx.transcript.note
         else:
             ctx.transcript.note(ctx.system)
             ctx.messages = ValidatedMessageList(loaded(task.history), on_append=ctx.transcript.note)
+        restore(ctx, earlier)
         text = f"{task.prompt}\n\n{recipes.fence(task.recipe)}" if task.recipe else prompt_of(task)
         await attach_references(ctx)
         ctx.messages.add_user(UserMessage(content=text))
@@ -224,6 +229,7 @@ class Assembly:
                 directory=Directory(self.registry, ports.mcp),
                 skills=self.skills.by_name,
                 web=self.settings.web,
+                deny_read=self.settings.deny_read,
                 vision=sight,
             )
 
@@ -236,6 +242,8 @@ class Assembly:
             scope=scope,
             extra_roots=(scratch, *([plan] if plan else []), *outputs),
             blocked_commands=self.settings.blocked_commands,
+            deny_read=self.settings.deny_read,
+            permissions=self.settings.permissions,
         )
         return Dispatcher(
             registry=self.registry,
@@ -245,6 +253,7 @@ class Assembly:
             emit=ports.emit,
             clock=ports.clock,
             agent=task.spec.name,
+            hooks=ports.hooks,
         )
 
 

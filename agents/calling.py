@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from ..context.pressure import estimate
+from ..context.summaries import unseen
 from ..core.chat import (
     ImagePart,
     Message,
@@ -26,6 +27,8 @@ async def ask_model(ctx: IterationContext, tools: tuple[ToolSchema, ...]) -> Mod
     await ctx.flush()
     seen = ctx.compaction.view(ctx.messages.snapshot())
     view = ctx.picker.request(ctx.system, seen, tools, ctx.compaction.meter.tokens)
+    if ctx.model not in ctx.settings.seeing:  # the conversation may be an older one, of a model that saw
+        view = tuple(map(unseen, view))
     request = _request(ctx, ctx.model, view, Role.ACTION)
     request = request.model_copy(update={"tools": tools, "stream": ctx.task.stream})
     pieces: list[str] = []

@@ -118,8 +118,22 @@ class IterationContext:
             self.tools = self.schemas(frozenset(self.memo.activated))
 
     async def flush(self) -> None:
-        """Make the conversation durable. Raises ``OpenDevError`` (infra)."""
+        """Make the conversation and the agent's state durable. Raises ``OpenDevError`` (infra)."""
+        self.transcript.keep(self.state())
         await self.transcript.flush()
+
+    def state(self) -> JsonObject:
+        """What a later run of this session needs beside the messages (``resume.restore``); it stands in the record."""
+        shown, memo = self.compaction.shown, self.memo
+        state: JsonObject = {
+            "mode": self.dispatcher.gate.mode.value,
+            "todos": [todo.model_dump(mode="json") for todo in memo.todos],
+            "activated": sorted(memo.activated),
+            "skills": sorted(memo.skills),
+        }
+        if shown.summary is not None:
+            state["view"] = {"upto": shown.upto, "summary": shown.summary.content}
+        return state
 
     def emit(self, event: Event) -> None:
         """Send an event, stamped with run, agent and time."""

@@ -157,5 +157,5 @@ async def _close(ctx: IterationContext, end: End) -> End:
     await ctx.memory.close(wait=end.status is AgentStatus.DONE)
     ctx.usage, ctx.model_calls = ctx.usage + ctx.memory.usage, ctx.model_calls + ctx.memory.calls
     with contextlib.suppress(OpenDevError):  # the conversation itself is on disk; its record is a help
-        await ctx.transcript.ended(end.status, ctx.usage, ctx.model_calls)
+        await ctx.transcript.ended(end.status, ctx.usage, ctx.model_calls, end.text)
     return end

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from ..context.mentions import references
 from ..context.repomap import BUILD_S, load, render
-from ..core.chat import MessageClass, UserMessage
+from ..core.chat import MessageClass, Role, UserMessage
 from ..core.errors import OpenDevError
 from ..core.events import Notice
+from ..llm.roles import model_for
 from ..tools.child import run_lines
 from .iteration import IterationContext
 from .references import Mentioned, read_mentions
@@ -35,13 +36,13 @@ async def attach_references(ctx: IterationContext) -> None:
     if task.stream:
         room = min(_ROOM_CHARS, ctx.picker.opening_chars or _ROOM_CHARS)
         tools = ctx.dispatcher.make_context("references")
-        found = await read_mentions(task.prompt, tools, ctx.dispatcher.gate, room)
+        found = await read_mentions(task.prompt, tools, ctx.dispatcher.gate, room, _blind(ctx))
         if _wants_map(ctx):
             ctx.map_build = asyncio.create_task(_build(ctx))
     for note in found.notes:
         ctx.emit(Notice(level="warning", text=note))
     ctx.mapped = bool(text)
-    _say(ctx, [*blocks, *found.blocks], found.notes)
+    _say(ctx, [*blocks, *found.blocks], found)
 
 
 async def attach_late_map(ctx: IterationContext) -> None:
@@ -50,7 +51,7 @@ async def attach_late_map(ctx: IterationContext) -> None:
         return
     ctx.mapped = True
     if text := await _map(ctx):
-        _say(ctx, [(_MAP_TITLE, text)], ())
+        _say(ctx, [(_MAP_TITLE, text)], Mentioned())
 
 
 async def stop_build(ctx: IterationContext) -> None:
@@ -88,6 +89,19 @@ async def _build(ctx: IterationContext) -> None:
         )
 
 
-def _say(ctx: IterationContext, blocks: list[tuple[str, str]], notes: tuple[str, ...]) -> None:
-    if text := references(blocks, notes):
-        ctx.messages.add_user(UserMessage(content=text, msg_class=MessageClass.INTERNAL))
+def _blind(ctx: IterationContext) -> str:
+    """Why the model is not shown a picture, and who can look at it instead; empty when it sees (MOD-02)."""
+    if ctx.model in ctx.settings.seeing:
+        return ""
+    try:
+        eyes = model_for(Role.VISION, ctx.models, lambda name: name in ctx.settings.seeing)
+    except OpenDevError:
+        eyes = ""
+    if eyes and "analyze_image" in ctx.dispatcher.registry.names:
+        return f"it is a picture, and {ctx.model} sees none. Ask {eyes} about it with the tool analyze_image."
+    return f"it is a picture, and {ctx.model} sees none. Configure a model for the role vision."
+
+
+def _say(ctx: IterationContext, blocks: list[tuple[str, str]], found: Mentioned) -> None:
+    if text := references(blocks, found.notes):
+        ctx.messages.add_user(UserMessage(content=text, images=found.images, msg_class=MessageClass.INTERNAL))

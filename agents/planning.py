@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from ..context.cautions import cautions
 from ..context.detectors import wants_plan
 from ..core.agent import AgentTask
 from ..core.approval import Mode
@@ -52,3 +53,5 @@ def route(ctx: IterationContext, plan: Path | None) -> None:
         ctx.remind("plan_file_reference", MessageClass.INTERNAL, path=plan)
     if task.mode is Mode.PLAN or wants_plan(task.prompt):
         ctx.remind("plan_requested", MessageClass.DIRECTIVE)
+    elif not task.verify and (why := cautions(task.prompt)):
+        ctx.remind("goal_unclear", MessageClass.DIRECTIVE, why="; ".join(why))

@@ -20,6 +20,7 @@ class Recovery:
 
     def __init__(self, *, can_complete: bool, reminders: Reminders) -> None:
         self.pending: ErrorInfo | None = None
+        self.streak = 0  # answers in a row whose last call failed
         self._tool = ""
         self._class = ""
         self._attempts = 0
@@ -43,8 +44,9 @@ class Recovery:
         if len(failed) < len(results):
             self._class = ""  # the next failure begins a new sequence, with a count of its own
         if not results or not results[-1].is_error:
-            self.pending = None
+            self.pending, self.streak = None, 0
             return
+        self.streak += 0 if refused else 1
         self._tool = failed[-1].name
         self.pending = last_failure or ErrorInfo(kind=ErrorKind.TOOL, message=failed[-1].content[:1_000])
         # What a command printed says more than its exit code; its end says most.

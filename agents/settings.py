@@ -12,9 +12,12 @@ from ..context.pressure import DEFAULT_THRESHOLDS
 from ..core.agent import AgentSpec
 from ..core.chat import Role, ThinkingLevel
 from ..core.clock import Clock
+from ..core.hooks import HookSet
 from ..core.model import Frozen
+from ..core.permissions import Permissions
 from ..core.ports import Asker, EventSink, ModelClient, Processes, Shell, Spawner, Symbols
 from ..core.tool import Limits, Skill, WebRules
+from ..tools.hooked import AgentHooks
 from ..tools.mcp.config import McpServer
 from ..tools.mcp.manager import McpManager
 
@@ -35,18 +38,25 @@ class AgentSettings(Frozen):
     temperature: float | None = None
     max_tokens: int | None = None
     max_iterations: int = Field(default=100, ge=1)
+    escalate_after: int = Field(default=0, ge=0)  # failures in a row; 0 = never
+    escalate_to: str = ""
     subagent_iterations: int = Field(default=15, ge=1)
     context_limits: dict[str, int] = {}
     fallback_window: int = 128_000
     thresholds: tuple[float, ...] = DEFAULT_THRESHOLDS
+    small_window: int = 64_000
     repo_map_tokens: int = Field(default=1_500, ge=0)  # 0 = no map
+    auto_save_interval: int = Field(default=5, ge=1)  # turns between two writes of a session's record (K36)
     limits: Limits = Limits()
     blocked_commands: tuple[str, ...] = ()
+    deny_read: tuple[str, ...] = ()
+    permissions: Permissions = Permissions()
     thinking: ThinkingLevel = ThinkingLevel.OFF
     schema_deferral: Literal["off", "external", "all"] = "external"
     custom: tuple[AgentSpec, ...] = ()
     mcp: tuple[McpServer, ...] = ()  # those that may be started, variables filled in
     skills: tuple[Skill, ...] = ()
+    hooks: HookSet = HookSet()
     memory: MemorySettings = MemorySettings()
     seeing: tuple[str, ...] = ()  # models known to see pictures
     web: WebRules = WebRules()
@@ -72,4 +82,5 @@ class AgentPorts:
     compact: Compactor
     roster: Roster = no_children
     mcp: McpManager | None = None  # the MCP servers of this process
+    hooks: AgentHooks | None = None
     processes: Processes | None = None  # None: nothing can run in the background

@@ -5,7 +5,7 @@ context (N-09), and the input of a thinking call over 200 turns (N-11).
     bench/compaction.py [--turns 30] [--seeds 5] [--windows 32000 64000 128000] [--transcripts FOLDER]
 
 The traces are made by the real loop and tools on this repository with a scripted model (see traces.MIX) and then replayed, turn
-by turn, through four policies. ``--transcripts`` adds recorded runs: every ``*.jsonl`` below the folder with 5 results or more.
+by turn, through five policies. ``--transcripts`` adds recorded runs: every ``*.jsonl`` below the folder with 5 results or more.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from traces import messages_of, mix_of, plan, record, split
 
 RESERVE = 4_096
 SINGLE = (0.99,) * 5
+SMALL = 64_000  # the default of context.small_window
 TOKENIZERS = "litellm/litellm_core_utils/tokenizers"
 THINKING_TURNS = (10, 20, 50, 100, 200)
 
@@ -66,18 +67,29 @@ class Trace:
     messages: list[Message]
 
 
-async def replay(
-    trace: Trace, window: int, thresholds: Sequence[float], folder: Path, *, offload: bool
-) -> Outcome:
+@dataclass(frozen=True)
+class Policy:
+    """How the request is kept small."""
+
+    thresholds: tuple[float, ...]
+    offload: bool = False
+    small: int = 0  # windows up to this size are small: their results fade by weight
+
+
+async def replay(trace: Trace, window: int, policy: Policy, folder: Path) -> Outcome:
     """Send the conversation turn by turn, as the loop would."""
-    compaction = Compaction(Window(window, RESERVE, tuple(thresholds)), Writer(), folder)
+    compaction = Compaction(Window(window, RESERVE, policy.thresholds, small=policy.small), Writer(), folder)
     offloader = Offloader(folder, Limits(), frozenset({"read_file", "search"}))
     said: list[Message] = []
     outcome = Outcome()
     for message in trace.messages:
         if isinstance(message, AssistantMessage) and said:
             await _send(trace, compaction, said, window, outcome)
-        if offload and isinstance(message, ToolMessage) and len(message.content) > Limits().offload_chars:
+        if (
+            policy.offload
+            and isinstance(message, ToolMessage)
+            and len(message.content) > Limits().offload_chars
+        ):
             text = await asyncio.to_thread(offloader.write, message.name, message.call_id, message.content)
             said.append(message.model_copy(update={"content": text}))
         else:
@@ -99,10 +111,11 @@ async def _send(
 async def n01(traces: Sequence[Trace], windows: Sequence[int], folder: Path) -> str:
     """Peak of tool output: one threshold at 99 % against the stages, both with and without offload."""
     policies = {
-        "single threshold 99 %": (SINGLE, False),
-        "staged": (DEFAULT_THRESHOLDS, False),
-        "single + offload": (SINGLE, True),
-        "staged + offload (the harness)": (DEFAULT_THRESHOLDS, True),
+        "single threshold 99 %": Policy(SINGLE),
+        "staged": Policy(DEFAULT_THRESHOLDS),
+        "single + offload": Policy(SINGLE, offload=True),
+        "staged + offload": Policy(DEFAULT_THRESHOLDS, offload=True),
+        "the harness: and small windows by weight": Policy(DEFAULT_THRESHOLDS, offload=True, small=SMALL),
     }
     rows = [
         "| Window | Policy | Peak tool output | against single | Mean | Full summaries | Requests over the window |"
@@ -110,11 +123,9 @@ async def n01(traces: Sequence[Trace], windows: Sequence[int], folder: Path) -> 
     rows.append("|---|---|---|---|---|---|---|")
     for window in windows:
         base = 0.0
-        for name, (thresholds, offload) in policies.items():
+        for number, (name, policy) in enumerate(policies.items()):
             found = [
-                await replay(
-                    t, window, thresholds, folder / f"{window}-{name[:8]}-{offload}-{n}", offload=offload
-                )
+                await replay(t, window, policy, folder / f"{window}-{number}-{n}")
                 for n, t in enumerate(traces)
             ]
             peak = statistics.mean(outcome.peak for outcome in found)

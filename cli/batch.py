@@ -110,7 +110,9 @@ async def _run(  # noqa: PLR0913 - the composition of one run
     wish = Wish()
     models = await asyncio.to_thread(_models, project, plan)
     with stopping(wish.say):  # around the hub as well: it must neither start nor stop half-way
-        async with open_hub(project, options.run_id, options.runtime, desk=keeper, models=models) as hub:
+        async with open_hub(
+            project, options.run_id, options.runtime, desk=keeper, models=models, startup="swarm"
+        ) as hub:
             drawing = asyncio.create_task(_draw(hub.subscribe(), draw))
             ports = SwarmPorts(
                 desk=keeper,
@@ -153,6 +155,7 @@ def _settings(
         base=base,
         specs=agent_types(own_agents(project).specs),
         models={**config.models(), **chosen},
+        stronger=config.stronger_model(),
         env=project.environment.child_env(),
         keep=options.keep,
         verify_timeout_s=config.swarm.verify_timeout_s,

@@ -3,7 +3,6 @@
 import gc
 import os
 import sys
-from contextlib import suppress
 
 
 def main() -> None:
@@ -16,7 +15,7 @@ def main() -> None:
     gc.set_threshold(
         100_000, 20, 20
     )  # imports make hundreds of thousands of objects that all stay: 5 % of a short run
-    from .main import run
+    from .main import end_of_output, run
 
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # the caller closed it
@@ -24,16 +23,6 @@ def main() -> None:
     # A check mark must not end a run where the locale has none.
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
         reconfigure(errors="backslashreplace")
-    code = run(sys.argv[1:])
-    _flush()
+    code = end_of_output(run(sys.argv[1:]))
     gc.freeze()  # the interpreter would search every module for garbage before it ends: 0.2 s and more
     sys.exit(code)
-
-
-def _flush() -> None:
-    """Write the rest out. When the reader has gone, what is left goes nowhere, so that the exit code stays the command's."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        with suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

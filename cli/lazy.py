@@ -9,6 +9,7 @@ from typer.core import TyperCommand, TyperGroup
 ROOMS = {
     "agents": "Agent types. Example: opendev agents list",
     "config": "Show, explain and change settings. Example: opendev config explain model",
+    "hooks": "Hooks: list them, agree to a project's. Example: opendev hooks list",
     "mcp": "MCP servers. Example: opendev mcp list",
     "models": "Models and roles. Example: opendev models list",
     "policy": "Safety rules. Example: opendev policy check -- git push --force",

@@ -13,7 +13,9 @@ from ..core.approval import ApprovalLevel, Mode
 from ..core.chat import ThinkingLevel
 from ..core.errors import ErrorInfo, ErrorKind, OpenDevError, exit_of
 from ..core.exits import Exit
+from .border import border
 from .lazy import LazyGroup
+from .stdio import say
 
 app = typer.Typer(
     name="opendev",
@@ -58,6 +60,13 @@ def root(  # noqa: PLR0913 - the command line is fixed
     verify: Annotated[
         str, typer.Option(help="a command that must exit 0 before the work counts as done")
     ] = "",
+    scope: Annotated[
+        list[str] | None, typer.Option(help="a pattern of files that may be changed; again for more")
+    ] = None,
+    avoid: Annotated[
+        list[str] | None, typer.Option(help="a pattern of files that must not be changed")
+    ] = None,
+    done: Annotated[str, typer.Option(help="when the work counts as done, in a sentence")] = "",
     max_iterations: Annotated[int | None, typer.Option(min=1, help="cap of loop iterations")] = None,
     max_cost: Annotated[float | None, typer.Option(min=0, help="cap in US dollars")] = None,
     runtime: Annotated[
@@ -76,6 +85,7 @@ def root(  # noqa: PLR0913 - the command line is fixed
     _check_prompt(prompt, context.invoked_subcommand)
     if prompt is None:
         return
+    from ..core.scope import Scope
     from .run import PromptOptions, run_prompt
 
     options = PromptOptions(
@@ -84,6 +94,8 @@ def root(  # noqa: PLR0913 - the command line is fixed
         agent=agent,
         mode=mode,
         verify=verify,
+        scope=Scope(may=tuple(scope or ()), avoid=tuple(avoid or ())),
+        done=done,
         max_iterations=max_iterations,
         max_cost_usd=max_cost,
         runtime=runtime.value,
@@ -136,7 +148,8 @@ def _read(prompt: str) -> str:
 def run(arguments: list[str]) -> int:
     """Run a command line and return its exit code. The last border: whatever fails ends as a sentence on stderr."""
     try:
-        code = app(arguments, standalone_mode=False)
+        with border():
+            code = app(arguments, standalone_mode=False)
     except OpenDevError as error:
         return _complain(error.info)
     except typer.Abort:
@@ -147,15 +160,16 @@ def run(arguments: list[str]) -> int:
         )
     except KeyboardInterrupt:
         return int(Exit.INTERRUPTED)
-    except Exception as error:  # noqa: BLE001 - the command line's border
-        return _complain(
-            ErrorInfo(
-                kind=ErrorKind.INTERNAL,
-                message=f"A defect of OpenDev ended the command: {type(error).__name__}: {error}.",
-                hint="Please report it, with the command you gave.",
-            )
-        )
     return int(code or 0)
+
+
+def end_of_output(code: int) -> int:
+    """Write out what is buffered; the exit code, which says so when that fails."""
+    try:
+        say("")
+    except OpenDevError as error:
+        return max(code, _complain(error.info))
+    return code
 
 
 def _complain(info: ErrorInfo) -> int:

@@ -1,11 +1,11 @@
 """`opendev swarm plan`: one run of the Planner over the repository, reading only; its checked ticket file is written, never run."""
 
 import asyncio
-import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from ..actors.hub import Hub
 from ..agents.custom import agent_types
@@ -24,6 +24,7 @@ from ..ui.terminal import PromptLines
 from ..worktrees.keeper import Keeper
 from .project import Project
 from .signals import stopping
+from .stdio import own_stdio
 from .wiring import open_hub, own_agents
 
 
@@ -57,10 +58,11 @@ def check_options(project: Project, options: PlanningOptions) -> None:
 async def write_plan(project: Project, keeper: Keeper, options: PlanningOptions) -> PlanView:
     """Ask the Planner, check its answer, write the file, and return what it would do. Raises ``OpenDevError``."""
     run_id = new_id(10)
-    async with open_hub(project, run_id, "local", desk=None) as hub:
-        drawing = asyncio.create_task(_draw(hub))
-        draft = await _ask(project, keeper, hub, run_id, options)
-    await drawing
+    with own_stdio() as stdio, stdio.diverted(project.layout.run(run_id) / "runtime.log"):
+        async with open_hub(project, run_id, "local", desk=None, startup="swarm") as hub:
+            drawing = asyncio.create_task(_draw(hub, stdio.err))
+            draft = await _ask(project, keeper, hub, run_id, options)
+        await drawing
     check_options(project, options)  # nobody wrote the file meanwhile
     await asyncio.to_thread(write_atomic, options.out, draft.text.encode(), 0o644)
     return draft.view
@@ -122,7 +124,7 @@ async def _view(keeper: Keeper, text: str, name: str, specs: Mapping[str, AgentS
     return make_plan(plan, base=base, files=await GitHistory(keeper.repo.admin).files(base))
 
 
-async def _draw(hub: Hub) -> None:
-    draw = PromptLines(sys.stderr)
+async def _draw(hub: Hub, to: TextIO) -> None:
+    draw = PromptLines(to)
     async for event in hub.subscribe():
         draw(event)

@@ -8,8 +8,11 @@ from typing import Annotated
 import typer
 
 from ..core.approval import ApprovalLevel
+from ..policy.gitconfig import judge_git
 from ..policy.rules import judge_command
+from ..policy.secrets import secrets_of
 from ..policy.shell import parts
+from ..policy.verdict import Verdict, join
 from .project import open_project
 
 app = typer.Typer(
@@ -37,11 +40,22 @@ def check(
     text = sys.stdin.read() if command == ["-"] else " ".join(command)
     root = (cwd or project.path).absolute()
     blocked = project.config.blocked_commands
-    whole = judge_command(text, level, (root,), blocked, root)
+    secrets = secrets_of(project.config.deny_read)
+
+    def judge(line: str) -> Verdict:
+        return join(
+            (
+                judge_command(line, level, (root,), blocked, root),
+                secrets.judge_command(line, root, root),
+                judge_git(line, level, root),
+            )
+        )
+
+    whole = judge(text)
     commands = [
         {"text": part, "decision": found.decision, "rule": found.layer, "reason": found.reason}
         for part in parts(text)
-        if (found := judge_command(part, level, (root,), blocked, root))
+        if (found := judge(part))
     ]
     if not any(
         entry["decision"] == whole.decision for entry in commands

@@ -17,17 +17,19 @@ from ..core.approval import Mode
 from ..core.chat import Role, Usage
 from ..core.errors import ErrorInfo, ErrorKind, OpenDevError, exit_of
 from ..core.events import Event, RunFinished, RunStarted
-from ..core.exits import Exit
+from ..core.exits import Exit, combine
 from ..core.ids import new_id
 from ..core.ops import Interrupt
+from ..core.scope import Scope
 from ..llm.replay import Replay
 from ..store.atomic import JsonlLog
 from ..swarm.report import visible
 from ..ui.headless import JsonLines
 from ..ui.terminal import PromptLines
+from .border import border
 from .catalogue import keep_current
 from .project import Project, open_project
-from .stdio import own_stdio
+from .stdio import lost, own_stdio, say
 from .wiring import RuntimeKind, keeper_if_repository, open_hub, own_agents
 
 _EXITS = {
@@ -53,6 +55,8 @@ class PromptOptions:
     agent: str
     mode: Mode
     verify: str
+    scope: Scope
+    done: str
     max_iterations: int | None
     max_cost_usd: float | None
     runtime: RuntimeKind
@@ -75,13 +79,14 @@ def run_prompt(working_dir: Path | None, overrides: Mapping[str, Any], options: 
         stream = JsonLines(stdio.out)
         draw = stream if options.output == "stream-json" else PromptLines(stdio.err)
         try:
-            project = open_project(working_dir, overrides)
-            models = _models(project, options)
-            _check(project, options, models)
-            if options.replay is None:
-                keep_current(project, models.values())
-            with stdio.diverted(project.layout.run(session) / "runtime.log"):
-                done = asyncio.run(_run(project, _task(project, session, options, models), options, draw))
+            with border():
+                project = open_project(working_dir, overrides)
+                models = _models(project, options)
+                _check(project, options, models)
+                if options.replay is None:
+                    keep_current(project, models.values())
+                with stdio.diverted(project.layout.run(session) / "runtime.log"):
+                    done = asyncio.run(_run(project, _task(project, session, options, models), options, draw))
         except OpenDevError as error:
             done = _Done(
                 _unstarted(session, options, AgentStatus.FAILED, error.info), exit_of(error.info.kind)
@@ -91,13 +96,24 @@ def run_prompt(working_dir: Path | None, overrides: Mapping[str, Any], options: 
             done = _Done(_unstarted(session, options, AgentStatus.CANCELLED, info), Exit.INTERRUPTED)
         if options.output == "stream-json":
             stream.result(session, _result(session, done))
-    if options.output == "json":
-        sys.stdout.write(json.dumps(_result(session, done)) + "\n")
-    elif options.output == "text" and done.report.text:
-        sys.stdout.write(visible(done.report.text.rstrip()) + "\n")
     if done.report.error:
         sys.stderr.write(f"opendev: {visible(done.report.error.sentence())}\n")
+    try:
+        _print(session, done, options.output, stream.lost)
+    except OpenDevError as error:
+        sys.stderr.write(f"opendev: {error.info.sentence()}\n")
+        return int(combine((done.code, exit_of(error.info.kind))))
     return int(done.code)
+
+
+def _print(session: str, done: _Done, output: str, lost_lines: OSError | None) -> None:
+    """Raises ``OpenDevError`` (infra) when standard output, or a part of the stream, cannot be written."""
+    if lost_lines is not None:
+        raise lost(lost_lines)
+    if output == "json":
+        say(json.dumps(_result(session, done)) + "\n")
+    elif output == "text" and done.report.text:
+        say(visible(done.report.text.rstrip()) + "\n")
 
 
 def _unstarted(session: str, options: PromptOptions, status: AgentStatus, error: ErrorInfo) -> AgentReport:
@@ -131,6 +147,12 @@ def _check(project: Project, options: PromptOptions, models: Mapping[Role, str])
     if options.agent not in agent_types(own_agents(project).specs):
         raise OpenDevError(
             ErrorKind.USAGE, f"There is no agent type `{options.agent}`.", "`opendev agents list` shows them."
+        )
+    if options.record is not None and options.record.exists() and options.record.stat().st_size:
+        raise OpenDevError(
+            ErrorKind.USAGE,
+            f"The recording {options.record} exists already and is left alone.",
+            "Name another file, or delete that one.",
         )
     if not models.get(Role.ACTION):
         raise OpenDevError(
@@ -178,8 +200,9 @@ def _task(project: Project, session: str, options: PromptOptions, models: dict[R
         id=f"main-{session}",
         run_id=session,
         spec=spec,
-        prompt=options.prompt,
+        prompt=_four_parts(options),
         root=str(project.path),
+        scope=options.scope,
         mode=options.mode,
         approve=project.config.approval_level,
         models=models,
@@ -188,6 +211,18 @@ def _task(project: Project, session: str, options: PromptOptions, models: dict[R
         verify=options.verify,
         stream=True,
     )
+
+
+def _four_parts(options: PromptOptions) -> str:
+    """The prompt, with what it says about scope, verification and completion state (BLG-05); alone when it says nothing."""
+    parts = {
+        "You may change only": ", ".join(options.scope.may),
+        "You must not change": ", ".join(options.scope.avoid),
+        "It is done when": options.done,
+        "This command must exit 0": options.verify if options.scope != Scope() or options.done else "",
+    }
+    said = [f"{head}: {text}" for head, text in parts.items() if text]
+    return "\n\n".join([options.prompt, "\n".join(said)]) if said else options.prompt
 
 
 async def _draw(hub: Hub, draw: Callable[[Event], None]) -> None:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+from ..core.errors import ErrorKind, OpenDevError
+
 
 @dataclass(frozen=True, slots=True)
 class Stdio:
@@ -49,6 +51,33 @@ def own_stdio() -> Generator[Stdio]:
             if stream not in (sys.stdout, sys.stderr):
                 with contextlib.suppress(OSError):
                     stream.close()
+
+
+def say(text: str) -> None:
+    """Write ``text`` to standard output, at once. A reader that went away is no error; raises ``OpenDevError`` (infra) for any
+    other reason why it cannot be written, such as a full disk."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        _forget()
+        if not isinstance(error, BrokenPipeError):
+            raise lost(error) from error
+
+
+def lost(why: OSError) -> OpenDevError:
+    """The error of output that could not be written."""
+    return OpenDevError(
+        ErrorKind.INFRA,
+        f"Standard output cannot be written: {why.strerror or why}.",
+        "What was done stays done; only its report is lost.",
+    )
+
+
+def _forget() -> None:
+    """What is still buffered goes nowhere: it would fail again when the interpreter ends."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _copy(stream: TextIO, fd: int) -> TextIO:

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import sys
 import tempfile
 from collections.abc import Callable, Generator
 from enum import StrEnum
@@ -28,7 +27,7 @@ from ..ui.terminal import SwarmView
 from .batch import BatchOptions, resolve_base, resume_batch, run_batch
 from .planning import PlanningOptions, check_options, write_plan
 from .project import Project, open_project
-from .stdio import own_stdio
+from .stdio import lost, own_stdio, say
 from .wiring import open_keeper, own_agents
 
 
@@ -242,6 +241,8 @@ def _streamed(draw: Callable[[Event], None], found: RunReport) -> RunReport:
     """The report as the stream's last line, by the writer of the others: its number follows theirs."""
     if isinstance(draw, JsonLines):
         draw.report(found)
+        if draw.lost is not None:
+            raise lost(draw.lost)
     return found
 
 
@@ -249,5 +250,5 @@ def _finish(found: RunReport | None, output: Output) -> None:
     if found is None:
         return
     if output is not Output.STREAM:
-        sys.stdout.write(render(found, "text") if output is Output.TEXT else found.to_json() + "\n")
+        say(render(found, "text") if output is Output.TEXT else found.to_json() + "\n")
     raise typer.Exit(found.exit_code)

@@ -15,7 +15,7 @@ from ..core.agent import AgentReport, SpawnRequest
 from ..core.approval import ApprovalAnswer, ApprovalLevel, ApprovalRequest, Mode
 from ..core.chat import Question, ToolCall
 from ..core.errors import ErrorInfo, ErrorKind, OpenDevError
-from ..core.events import Event, ToolFinished
+from ..core.events import Event, Notice, ToolFinished
 from ..core.exits import Exit
 from ..core.ids import new_id
 from ..core.interrupt import InterruptToken
@@ -26,11 +26,14 @@ from ..policy.gate import Gate
 from ..tools.catalog import BUILTIN, RECIPE
 from ..tools.dispatch import Dispatcher
 from ..tools.files import SeenHashes
+from ..tools.hooked import AgentHooks
+from ..tools.hooks import HookEngine
 from ..tools.lsp.symbols import LspSymbols
 from ..tools.registry import ToolRegistry
 from ..tools.shell.background import BackgroundTasks
 from ..tools.shell.process import ProcessShell
 from ..tools.shell.reap import HAS_PROC, kill_marked
+from .extensions import load_hooks
 from .project import Project, open_project
 from .signals import stopping
 from .wiring import tool_limits, web_rules
@@ -149,12 +152,14 @@ async def _run(project: Project, call: ToolCall, level: ApprovalLevel) -> ToolRe
         path=env.get("PATH", ""),
         diagnostics=project.config.lsp.diagnostics == "on",
     )
+    hooks = await asyncio.to_thread(_hooks, project, agent, {**env, **marker})
     this = asyncio.current_task()
     try:
         with stopping(lambda why: this and this.cancel(why)):
             ctx = _context(project, agent, scratch, shell, symbols)
-            return await _dispatch(project, call, level, replace(ctx, processes=processes))
+            return await _dispatch(project, call, level, replace(ctx, processes=processes), hooks)
     finally:
+        await hooks.close()
         await symbols.close()
         await _tidy(shell, marker, scratch)
         await processes.close()
@@ -192,7 +197,21 @@ def _context(
         memo=AgentMemo(),
         limits=tool_limits(project.config),
         web=web_rules(project.config),
+        deny_read=project.config.deny_read,
     )
+
+
+def _hooks(project: Project, agent: str, env: Mapping[str, str]) -> HookEngine:
+    """The hooks that an agent would have; what is to be said about them goes to standard error."""
+
+    def tell(event: Event) -> None:
+        if isinstance(event, Notice):
+            typer.echo(event.text, err=True)
+
+    found, notes = load_hooks(project)
+    for text in notes:
+        typer.echo(text, err=True)
+    return HookEngine(found, session=agent, env=env, emit=tell)
 
 
 def _drop(_event: Event) -> None:
@@ -200,7 +219,7 @@ def _drop(_event: Event) -> None:
 
 
 async def _dispatch(
-    project: Project, call: ToolCall, level: ApprovalLevel, context: ToolContext
+    project: Project, call: ToolCall, level: ApprovalLevel, context: ToolContext, hooks: HookEngine
 ) -> ToolResult:
     gate = Gate(
         level=level,
@@ -209,6 +228,7 @@ async def _dispatch(
         scope=Scope(),
         extra_roots=(context.scratch,),
         blocked_commands=project.config.blocked_commands,
+        deny_read=project.config.deny_read,
     )
     kept: list[Event] = []
     results: list[ToolResult] = []
@@ -221,6 +241,7 @@ async def _dispatch(
         clock=project.clock,
         agent="by hand",
         on_result=results.append,
+        hooks=AgentHooks(hooks, project.path),
     )
     (message,) = await dispatcher.run([call])
     error = next((event.error for event in kept if isinstance(event, ToolFinished)), None)

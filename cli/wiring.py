@@ -17,8 +17,10 @@ from ..configs.schema import AppConfig
 from ..core.agent import AgentSpec
 from ..core.errors import OpenDevError
 from ..core.events import Notice
+from ..core.permissions import Rule
 from ..core.ports import LeaseDesk, Runtime
 from ..core.tool import Limits, WebRules
+from ..store.permissions import add_rules
 from ..worktrees.keeper import Keeper
 from .catalogue import local_file, open_catalog
 from .extensions import load_extensions
@@ -37,6 +39,7 @@ async def open_hub(  # noqa: PLR0913 - the composition of one run
     record: Path | None = None,
     replay: Path | None = None,
     models: Iterable[str] = (),
+    startup: Literal["startup", "resume", "swarm"] = "startup",
 ) -> AsyncGenerator[Hub]:
     """A started hub; it is stopped, and everything it started is dead, when the block is left. ``models`` are used beside the
     configured ones."""
@@ -52,14 +55,20 @@ async def open_hub(  # noqa: PLR0913 - the composition of one run
         approval_timeout_s=config.agents.approval_timeout_s,
         cores=os.cpu_count() or 2,
         tiers=config.tier_models(),
-        hooks=config.hooks,
+        hooks=more.hooks,
+        startup=startup,
     )
     worker = WorkerSettings(
         run_id=run_id,
         home=str(project.layout.home),
         child_env=project.environment.child_env(),
         agent=agent_settings(project, custom.specs, models).model_copy(
-            update={"mcp": more.mcp, "skills": more.skills}
+            update={
+                "mcp": more.mcp,
+                "skills": more.skills,
+                "hooks": more.hooks,
+                "permissions": more.permissions,
+            }
         ),
         diagnostics=config.lsp.diagnostics == "on",
     )
@@ -71,15 +80,27 @@ async def open_hub(  # noqa: PLR0913 - the composition of one run
         specs=agent_types(custom.specs),
         desk=desk,
         make_ray=_ray_maker(config, run_id),
+        history=project.layout.project(project.path),
+        remember=_rule_saver(project),
     )
     hub = Hub(settings, ports)
     try:
         await hub.start()
-        for text in (*custom.refused, *custom.notes, *more.notes):
+        for text in (*project.loaded.warnings, *custom.refused, *custom.notes, *more.notes):
             hub.emit(Notice(level="warning", text=text))
         yield hub
     finally:
         await hub.stop()
+
+
+def _rule_saver(project: Project) -> Callable[[tuple[Rule, ...]], None]:
+    """Saves what a person always allows: for this project only, in the user's own file (APR-05)."""
+
+    def save(rules: tuple[Rule, ...]) -> None:
+        here = tuple(rule.model_copy(update={"project": str(project.path)}) for rule in rules)
+        add_rules(project.layout.home, here, project.clock)
+
+    return save
 
 
 def own_agents(project: Project) -> CustomAgents:
@@ -106,15 +127,19 @@ def agent_settings(
         temperature=config.temperature,
         max_tokens=config.max_tokens,
         max_iterations=config.agents.max_iterations,
+        escalate_after=config.agents.escalate_after,
+        escalate_to=config.stronger_model(),
         subagent_iterations=config.agents.subagent_iterations,
         context_limits=windows,
         fallback_window=min(
             config.context.fallback_window, config.max_context_tokens or config.context.fallback_window
         ),
         thresholds=config.context.thresholds,
+        small_window=config.context.small_window,
         repo_map_tokens=config.context.repo_map_tokens,
         limits=tool_limits(config),
         blocked_commands=config.blocked_commands,
+        deny_read=config.deny_read,
         memory=MemorySettings.model_validate(config.memory.model_dump()),
         schema_deferral=config.schema_deferral,
         thinking=config.thinking.level,

@@ -5,7 +5,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from ..core.approval import ApprovalLevel
 from ..core.errors import ErrorKind, OpenDevError
+from ..core.hooks import Hooks
 from ..core.model import JsonObject
 from .environment import Environment
 from .schema import AppConfig, leaf_keys
@@ -20,6 +21,7 @@ from .schema import AppConfig, leaf_keys
 _KEY_LIKE = re.compile(r"api_?key|secret|token$|password|credential", re.IGNORECASE)
 _WORD = re.compile(r"(?!sk-|pk-)[\w .:/-]{0,24}")
 _LAYERS = ("default", "environment", "user", "project", "command line")
+_HOOKS = "hooks."
 _GUARDED = (  # what a project's file may not widen; prices hold the user's cap in dollars
     "approval",
     "auto_approve",
@@ -29,10 +31,12 @@ _GUARDED = (  # what a project's file may not widen; prices hold the user's cap 
     "cost.assumed_input_usd",
     "cost.assumed_output_usd",
     "catalog.url",
-    "hooks.SubagentStart",
-    "hooks.SubagentStop",
     "web.allow_private",
     "web.search_provider",
+    "sandbox.mode",
+    "sandbox.network",
+    "sandbox.write",
+    "sandbox.hide",
 )
 _LEVELS = [ApprovalLevel.MANUAL, ApprovalLevel.SEMI_AUTO, ApprovalLevel.AUTO]
 
@@ -49,11 +53,14 @@ class Origin:
 
 @dataclass(frozen=True)
 class Loaded:
-    """The configuration, every value's origins (lowest layer first; the last one won) and what was put aside."""
+    """The configuration, every value's origins (lowest layer first; the last one won) and what was put aside.
+
+    ``projects_hooks`` come with the repository: they stand beside the configuration, and act only after consent (T12)."""
 
     config: AppConfig
     origins: Mapping[str, tuple[Origin, ...]]
     warnings: tuple[str, ...]
+    projects_hooks: Hooks = field(default_factory=Hooks)
 
 
 def read_environment() -> Environment:
@@ -67,11 +74,14 @@ def load_config(*, project: Path, environment: Environment, cli: Mapping[str, An
     ``cli`` holds dotted keys; None values are left out. Raises ``OpenDevError`` (config) that names file, line and key.
     """
     warnings: list[str] = []
+    users, projects = environment.home / "settings.json", project / ".opendev" / "settings.json"
+    theirs = _from_file("project", projects, warnings)
+    hooks = _without_hooks(theirs)
     layers = [
         _defaults(),
         _from_environment(environment),
-        _from_file("user", environment.home / "settings.json", warnings),
-        _from_file("project", project / ".opendev" / "settings.json", warnings),
+        _from_file("user", users, warnings),
+        theirs,
         {
             key: Origin("command line", "", 0, value)
             for key, value in (cli or {}).items()
@@ -83,9 +93,12 @@ def load_config(*, project: Path, environment: Environment, cli: Mapping[str, An
         for key, origin in layer.items():
             origins.setdefault(key, []).append(origin)
     _narrow(origins, warnings)
+    _add_up(origins["deny_read"])
     _name_over_word(origins)
     config = _validate({key: found[-1] for key, found in origins.items()})
-    return Loaded(config, {key: tuple(found) for key, found in origins.items()}, tuple(warnings))
+    if users.exists() and projects.exists() and users.samefile(projects):
+        hooks = Hooks()  # the project is the home folder: they are the user's own
+    return Loaded(config, {key: tuple(found) for key, found in origins.items()}, tuple(warnings), hooks)
 
 
 def _defaults() -> dict[str, Origin]:
@@ -164,6 +177,9 @@ def _from_file(layer: str, path: Path, warnings: list[str]) -> dict[str, Origin]
     ]
     for key, value in _flatten(settings).items():
         line = line_of(text, key)
+        if key not in known and key.startswith(_HOOKS):
+            warnings.append(f"{path}, line {line}: there is no event `{key}`; its hooks were left out.")
+            continue
         if key not in known:
             raise OpenDevError(
                 ErrorKind.CONFIG,
@@ -172,6 +188,15 @@ def _from_file(layer: str, path: Path, warnings: list[str]) -> dict[str, Origin]
             )
         found[key] = Origin(layer, str(path), line, value)
     return found
+
+
+def _without_hooks(layer: dict[str, Origin]) -> Hooks:
+    """Take a project's hooks out of its layer. Raises ``OpenDevError`` (config) when they are malformed."""
+    mine = {key: layer.pop(key) for key in [*layer] if key.startswith(_HOOKS)}
+    try:
+        return Hooks.model_validate({key.removeprefix(_HOOKS): origin.value for key, origin in mine.items()})
+    except ValidationError as error:
+        raise OpenDevError(ErrorKind.CONFIG, *_complaint(error, mine, _HOOKS)) from error
 
 
 def without_keys(settings: JsonObject, prefix: str = "") -> tuple[JsonObject, tuple[str, ...]]:
@@ -233,6 +258,17 @@ def _narrow(origins: dict[str, list[Origin]], warnings: list[str]) -> None:
                 del origins[key]
 
 
+def _add_up(found: list[Origin]) -> None:
+    """Each layer's list on top of those below it; a project's may not take one back."""
+    total: list[Any] = []
+    for index, origin in enumerate(found):
+        if not isinstance(origin.value, list):
+            return  # validation says what is wrong
+        mine = cast("list[Any]", origin.value)
+        total += [item for item in mine if origin.layer != "project" or not str(item).lstrip().startswith("!")]
+        found[index] = Origin(origin.layer, origin.place, origin.line, [*total])
+
+
 def _name_over_word(origins: dict[str, list[Origin]]) -> None:
     """A layer that names a level speaks after a lower layer's ``auto_approve``, which is only another word for auto (C-35)."""
     level, word = origins["approval"][-1], origins["auto_approve"][-1]
@@ -244,7 +280,7 @@ def _narrower(key: str, mine: Any, below: Any) -> bool:
     if key == "approval":
         known = [level.value for level in _LEVELS]
         return mine not in known or (below in known and known.index(mine) <= known.index(below))
-    return key in ("auto_approve", "web.allow_private") and mine is False
+    return (key in ("auto_approve", "web.allow_private") and mine is False) or (key, mine) == ("sandbox.network", "deny")
 
 
 def _shown(value: Any) -> str:
@@ -268,9 +304,9 @@ def _validate(chosen: Mapping[str, Origin]) -> AppConfig:
         raise OpenDevError(ErrorKind.CONFIG, *_complaint(error, chosen)) from error
 
 
-def _complaint(error: ValidationError, chosen: Mapping[str, Origin]) -> tuple[str, str]:
+def _complaint(error: ValidationError, chosen: Mapping[str, Origin], below: str = "") -> tuple[str, str]:
     first = error.errors()[0]
-    path = ".".join(str(part) for part in first["loc"])
+    path = below + ".".join(str(part) for part in first["loc"])
     key = next((known for known in chosen if path == known or path.startswith(known + ".")), path)
     origin = chosen.get(key)
     if origin is None:

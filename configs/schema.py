@@ -1,12 +1,12 @@
 """AppConfig: every setting with its type and meaning. Defaults stand in defaults.toml, so none stands here."""
 
-import re
 from typing import Any, Literal
 
-from pydantic import Field, JsonValue, field_validator
+from pydantic import Field, JsonValue
 
 from ..core.approval import ApprovalLevel
 from ..core.chat import Role, ThinkingLevel
+from ..core.hooks import Hooks
 from ..core.model import Frozen
 
 
@@ -28,7 +28,8 @@ class Tiers(Frozen):
 
 
 class Agents(Frozen):
-    """Caps of agents: iterations, how many at once, how deep, how many in all; approval time-out in seconds."""
+    """Caps of agents: iterations, how many at once, how deep, how many in all; approval time-out in seconds; failures in a row
+    after which the tier ``opus`` takes over, 0 = never."""
 
     max_iterations: int = Field(ge=1, le=1000)
     subagent_iterations: int = Field(ge=1, le=1000)
@@ -36,6 +37,7 @@ class Agents(Frozen):
     max_depth: int = Field(ge=0, le=8)
     max_total: int = Field(ge=0, le=10_000)
     approval_timeout_s: float = Field(gt=0)
+    escalate_after: int = Field(ge=0, le=100)
 
 
 class Thinking(Frozen):
@@ -70,6 +72,7 @@ class Context(Frozen):
     thresholds: tuple[float, float, float, float, float]
     offload_chars: int = Field(ge=1000)
     fallback_window: int = Field(ge=4096)
+    small_window: int = Field(ge=0)
     repo_map_tokens: int = Field(ge=0, le=20_000)
 
 
@@ -112,46 +115,22 @@ class Swarm(Frozen):
     setup_timeout_s: float = Field(gt=0)
 
 
+class SandboxSettings(Frozen):
+    """How commands are confined (SAF-08): by what, with the network or without, where else they may write, what they do not see.
+
+    Places are ``/…``, ``~/…`` or ``$NAME/…``, with globs; one that does not exist is passed over.
+    """
+
+    mode: Literal["auto", "bubblewrap", "landlock", "off"] = "auto"
+    network: Literal["allow", "deny"] = "allow"
+    write: tuple[str, ...] = ()
+    hide: tuple[str, ...] = ()
+
+
 class RuntimeSettings(Frozen):
     """Where actors run."""
 
     address: str
-
-
-class Hook(Frozen):
-    """One command, with its time-out in seconds (1 to 600, whatever was asked for)."""
-
-    command: str = Field(min_length=1)
-    type: Literal["command"] = "command"
-    timeout: float = 60.0
-
-    @field_validator("timeout")
-    @classmethod
-    def _clamped(cls, value: float) -> float:
-        return min(max(value, 1.0), 600.0)
-
-
-class HookGroup(Frozen):
-    """Hooks of the agent types in which ``matcher``, a regular expression, is found; empty = every type."""
-
-    matcher: str = ""
-    hooks: tuple[Hook, ...]
-
-    @field_validator("matcher")
-    @classmethod
-    def _compiles(cls, value: str) -> str:
-        try:
-            re.compile("" if value == "*" else value)
-        except re.error as error:
-            raise ValueError(f"no regular expression: {error}") from error
-        return "" if value == "*" else value
-
-
-class Hooks(Frozen):
-    """Commands of the user's by event; names and shape as in other tools' settings files (SUB-16)."""
-
-    SubagentStart: tuple[HookGroup, ...]
-    SubagentStop: tuple[HookGroup, ...]
 
 
 class Web(Frozen):
@@ -182,6 +161,7 @@ class AppConfig(Frozen):
     auto_approve: bool
     approval: ApprovalLevel
     blocked_commands: tuple[str, ...]
+    deny_read: tuple[str, ...]  # files that no tool reads, as in a .gitignore; every layer adds to it
     schema_deferral: Literal["off", "external", "all"]  # whose tool schemas wait for their activation (C-12)
     roles: Roles
     tiers: Tiers
@@ -196,6 +176,7 @@ class AppConfig(Frozen):
     cost: Cost
     catalog: CatalogSettings
     swarm: Swarm
+    sandbox: SandboxSettings
     runtime: RuntimeSettings
     web: Web
     hooks: Hooks
@@ -217,6 +198,10 @@ class AppConfig(Frozen):
     def tier_models(self) -> dict[str, str]:
         """The configured models by tier, each as provider/NAME; tiers left empty are absent."""
         return {tier: self._qualified(model) for tier, model in self.tiers.model_dump().items() if model}
+
+    def stronger_model(self) -> str:
+        """The model that takes over from one that keeps failing; empty = none does (MOD-10)."""
+        return self.named_model("opus") if self.agents.escalate_after else ""
 
     def named_model(self, name: str) -> str:
         """What a tier or a model without its provider stands for; empty when the tier has no model (SUB-10)."""

@@ -18,6 +18,8 @@ from .view import SHORT_CHARS, RequestView, anchor
 _KEEP_MASK = 6
 _KEEP_TIGHTEN = 3
 _RECENCY_SHARE = 0.25  # of the window: results this recent survive pruning
+_SMALL_SHARE = 0.20  # of a small window: what full results may weigh; with the prompt that is where quality begins to fall (RET-09)
+_FADE_TO = 0.5  # of that room: then it fills again, and the prefixes of the requests stay the same meanwhile
 _KEEP_MESSAGES = (3, 10)
 _KEEP_SHARE = 0.10  # of the window: what the kept tail may weigh beyond its minimum
 _USER_SHARE = 0.05  # of the window: what the user said before the tail, verbatim
@@ -47,11 +49,15 @@ async def no_children() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The model's window and what of it is spoken for, in tokens. ``limit`` 0 = the model has no window (recipes)."""
+    """The model's window and what of it is spoken for, in tokens. ``limit`` 0 = the model has no window (recipes).
+
+    A window of at most ``small`` tokens is small: its results fade by weight, before the first threshold.
+    """
 
     limit: int
     reserve: int = 4_096
     thresholds: tuple[float, ...] = DEFAULT_THRESHOLDS
+    small: int = 0
 
     def pressure(self, tokens: int) -> float:
         """The share of the window in use, the answer's room included (T-03)."""
@@ -97,6 +103,9 @@ class Compaction:
         self._trend = Trend()
         self._useless = 0
         self._requested = False
+        self.before_summary: Callable[[str], None] = lambda _trigger: (
+            None
+        )  # is told "auto" or "manual" (CMP-15)
         self._lock = asyncio.Lock()
         self.meter = TokenMeter()
 
@@ -128,13 +137,16 @@ class Compaction:
             before = self._tokens(request)
             stage = self._ladder.step(self._window.pressure(before))
             self._trend.note(before, stage)
+            trigger = "manual" if self._requested else "auto"
             if self._requested:
                 self._requested, stage, self._useless = False, Stage.SUMMARISE, 0
+            if stage < Stage.MASK and await self._fade(request):
+                return Step(Stage.MASK, before, self._tokens(request))
             if stage is Stage.NONE:
                 return None
             if stage is Stage.SUMMARISE and self._useless >= _MAX_USELESS:
                 return await self._last_resort(request, before)
-            return await self._run(stage, before, request)
+            return await self._run(stage, before, request, trigger)
 
     async def force(
         self, messages: Sequence[Message], system: SystemMessage, tools: Sequence[ToolSchema], state: str = ""
@@ -154,7 +166,7 @@ class Compaction:
         view = self._view.messages(request.messages)
         return self.meter.tokens(estimate((request.system, *view), request.tools))
 
-    async def _run(self, stage: Stage, before: int, request: _Request) -> Step:
+    async def _run(self, stage: Stage, before: int, request: _Request, trigger: str = "auto") -> Step:
         live = request.messages[self._view.upto :]
         if stage is Stage.MASK:
             await self._view.mask(live, _KEEP_MASK)
@@ -163,11 +175,20 @@ class Compaction:
         elif stage is Stage.TIGHTEN:
             await self._view.mask(live, _KEEP_TIGHTEN)
         elif stage is Stage.SUMMARISE:
+            self.before_summary(trigger)
             await self._summarise(request)
             await self._squeeze(request)
         after = self._tokens(request)
         notice = self._verdict(before, after, request) if stage is Stage.SUMMARISE else ""
         return Step(stage, before, after, notice, self._trend.sentence())
+
+    async def _fade(self, request: _Request) -> bool:
+        """In a small window: mask the oldest results once those shown in full outweigh their room. Whether anything changed."""
+        room = int(self._window.limit * _SMALL_SHARE)
+        live = request.messages[self._view.upto :]
+        if self._window.limit > self._window.small or self._view.weight(live) <= room:
+            return False
+        return await self._view.fade(live, int(room * _FADE_TO), _KEEP_TIGHTEN)
 
     async def _last_resort(self, request: _Request, before: int) -> Step | None:
         """After two useless summaries no more are made (C01); results too large for the window still go to files."""

@@ -150,7 +150,7 @@ def _without_reminders(messages: list[Message], _fits: Fits) -> list[Message]:
 
 def _without_references(messages: list[Message], _fits: Fits) -> list[Message]:
     return [
-        m.model_copy(update={"content": f"{REFERENCES_HEAD}\n{LEFT_OUT}\n</system-reminder>"})
+        m.model_copy(update={"content": f"{REFERENCES_HEAD}\n{LEFT_OUT}\n</system-reminder>", "images": ()})
         if source_of(m) is Source.REFERENCES
         else m
         for m in messages

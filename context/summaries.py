@@ -25,8 +25,16 @@ def condensed(messages: Iterable[Message]) -> tuple[Message, ...]:
         elif isinstance(message, ToolMessage):
             short.append(message.model_copy(update={"content": _result(message)}))
         else:
-            short.append(message)
+            short.append(unseen(message))
     return tuple(short)
+
+
+def unseen(message: Message) -> Message:
+    """``message`` for a model that sees no pictures: a line says how many there are."""
+    if not isinstance(message, UserMessage) or not message.images:
+        return message
+    note = f"[{len(message.images)} picture(s), which this model cannot see]"
+    return message.model_copy(update={"images": (), "content": f"{message.content}\n{note}"})
 
 
 def told(message: Message, call_chars: int | None = _CALL_CHARS) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from ..core.chat import Message, MessageClass, ToolMessage, UserMessage
+from ..core.chat import AssistantMessage, Message, MessageClass, ToolMessage, UserMessage
 from ..store.atomic import write_atomic
 from .pressure import message_tokens
 
@@ -73,6 +73,28 @@ class RequestView:
             budget -= message_tokens(result)
             if budget < 0:
                 self.replaced[result.call_id] = PRUNED
+
+    def weight(self, messages: Sequence[Message]) -> int:
+        """Tokens of the results that are shown in full and could be masked."""
+        return sum(message_tokens(result) for result in self._replaceable(messages, 0))
+
+    async def fade(self, messages: Sequence[Message], budget: int, keep: int) -> bool:
+        """Mask the oldest results until the others weigh ``budget`` tokens; the ``keep`` newest and those that the model has not
+        seen yet stay whatever they weigh. Whether one was masked."""
+        unseen = 0
+        for message in reversed(messages):
+            if isinstance(message, AssistantMessage):
+                break
+            unseen += isinstance(message, ToolMessage)
+        spare = self.weight(messages) - budget
+        masked = False
+        for result in self._replaceable(messages, max(keep, unseen)):
+            if spare <= 0:
+                break
+            spare -= message_tokens(result)
+            await self.offload(result)
+            masked = True
+        return masked
 
     async def offload(self, result: ToolMessage, preview: int = 0) -> None:
         """Show ``result`` as a pointer, behind its first ``preview`` characters. One file a result."""

@@ -41,6 +41,7 @@ class AgentTask(Persisted):
 
     id: str  # the agent's id
     run_id: str
+    session: str = ""  # of the foreground agent: its transcript is that session's, in the project's folder
     spec: AgentSpec
     prompt: str
     root: str  # absolute path of the folder it works in

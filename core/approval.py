@@ -23,8 +23,14 @@ class Mode(StrEnum):
     PLAN = "plan"
 
 
+Keep = Literal["once", "session", "always"]
+
+
 class ApprovalRequest(Frozen):
-    """A question to a person. ``card`` is what is shown, control characters escaped by whoever draws it."""
+    """A question to a person. ``card`` is what is shown, control characters escaped by whoever draws it.
+
+    ``keep`` is the widest scope an answer may have (APR-06). ``must_edit``: it counts only with other arguments (APR-03).
+    """
 
     id: str
     agent_id: str
@@ -33,6 +39,8 @@ class ApprovalRequest(Frozen):
     arguments: JsonObject
     reason: str
     card: str
+    keep: Keep = "once"
+    must_edit: bool = False
 
     @property
     def digest(self) -> str:
@@ -41,10 +49,14 @@ class ApprovalRequest(Frozen):
 
 
 class ApprovalAnswer(Frozen):
-    """``no_answer`` is a denial that is told as "nobody answered", never as "the user denied"."""
+    """``no_answer`` is a denial that is told as "nobody answered", never as "the user denied".
+
+    ``arguments``: what the person made of the call; None = as it was asked.
+    """
 
     decision: Literal["once", "session", "always", "deny", "no_answer"]
     digest: str
+    arguments: JsonObject | None = None
     by: str = ""
     note: str = ""
 

@@ -106,13 +106,18 @@ class ToolFinished(_Event):
 
 
 class GateDecided(_Event):
-    """A safety layer refused a call or sent it to a person (ARC-03 c)."""
+    """A safety layer refused a call or sent it to a person (ARC-03 c), or let a command line pass (APR-07).
+
+    ``subject``: the command line, or the arguments, without secrets; ``rule``: the rule of permissions.json that decided.
+    """
 
     kind: Literal["gate_decided"] = "gate_decided"
     tool: str
     decision: Literal["allow", "ask", "deny"]
     layer: str
     reason: str
+    subject: str = ""
+    rule: str = ""
 
 
 class ApprovalAsked(_Event):
@@ -123,11 +128,13 @@ class ApprovalAsked(_Event):
 
 
 class ApprovalAnswered(_Event):
-    """A waiting call was answered, or nobody answered."""
+    """A waiting call was answered, or nobody answered; ``subject`` is the call, as in ``GateDecided``."""
 
     kind: Literal["approval_answered"] = "approval_answered"
     request_id: str
     answer: ApprovalAnswer
+    tool: str = ""
+    subject: str = ""
 
 
 class QuestionAsked(_Event):

@@ -43,8 +43,13 @@ class Persisted(Frozen):
 
     def to_json(self) -> str:
         """One line of JSON, keys by alias. Half a character (a lone surrogate) becomes U+FFFD: no text can stop a write (D03)."""
-        try:
-            return self.model_dump_json(by_alias=True)
-        except PydanticSerializationError:
-            whole = well_formed_json(self.model_dump(mode="json", by_alias=True))
-            return json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
+        return dump_line(self)
+
+
+def dump_line(value: BaseModel) -> str:
+    """``value`` as one line of JSON, keys by alias, whatever text it holds."""
+    try:
+        return value.model_dump_json(by_alias=True)
+    except PydanticSerializationError:
+        whole = well_formed_json(value.model_dump(mode="json", by_alias=True))
+        return json.dumps(whole, ensure_ascii=False, separators=(",", ":"))

@@ -72,6 +72,7 @@ class AgentMemo:
     completed: JsonObject | None = None  # task_complete: {"status": "success"|"failure", "summary": str}
     completions_refused: int = 0  # task_complete was refused because todos were open (TSK-08: at most twice)
     activated: set[str] = field(default_factory=set[str])  # deferred tools whose schemas are sent (MCP-02)
+    offered: set[str] = field(default_factory=set[str])  # installations a person was asked about (ARC-07)
     skills: set[str] = field(default_factory=set[str])  # loaded in this session (SKL-04)
 
 
@@ -156,6 +157,7 @@ class ToolContext:
     inner: InnerCalls | None = None  # set by the dispatcher; None inside an inner call
     offers: frozenset[str] = frozenset()  # the agent's tools by name: no advice names another (TOR-06)
     web: WebRules = WebRules()
+    deny_read: tuple[str, ...] = ()  # files that no tool reads, as in a .gitignore
     vision: Vision | None = None  # None: no model can be asked here
 
     @property

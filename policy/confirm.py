@@ -3,9 +3,9 @@
 import re
 from itertools import pairwise
 
-from .danger import deletes_found, has_flag, is_downloader, operands, recursive
+from .danger import WRITERS, deletes_found, has_flag, is_downloader, operands, recursive
 from .shell import Script, Simple
-from .targets import names_git, names_part, outside
+from .targets import linked_program, names_git, names_part, outside, settings_of
 from .unwrap import INTERPRETERS, READERS
 from .words import Word
 
@@ -191,6 +191,8 @@ def _places(item: Simple, roots: tuple[str, ...]) -> str:
             continue
         if redirect.writes and (names_git(target) or (not target.static and not item.nested)):
             return f"it writes to {target.text}"
+        if redirect.writes and settings_of(target, item.cwd, roots):
+            return f"{target.text} belongs to the settings that the agent works under"
         if outside(target, item.cwd, roots):
             return f"{target.text} is outside of the working folder"
     return next((why for word in _path_words(item) if (why := _place(item, word, roots))), "")
@@ -211,7 +213,10 @@ def _place(item: Simple, word: Word, roots: tuple[str, ...]) -> str:
         return f"{word.text[:200]} names what may hold secrets"
     if item.name != "git" and names_git(word) and not _only_reads(item):
         return f"{word.text} is git's own"
-    if outside(word, item.cwd, roots):
+    if settings_of(word, item.cwd, roots) and not _only_reads(item):
+        return f"{word.text} belongs to the settings that the agent works under"
+    program = item.name not in WRITERS and linked_program(word, item.cwd, roots)
+    if outside(word, item.cwd, roots) and not program:
         return f"{word.text} is outside of the working folder"
     return ""
 

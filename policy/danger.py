@@ -16,7 +16,7 @@ _DISKS = frozenset(
     {"fdisk", "sfdisk", "sgdisk", "gdisk", "parted", "wipefs", "blkdiscard", "mkswap", "hdparm", "cfdisk"}
 )
 _POWER = frozenset({"reboot", "shutdown", "halt", "poweroff", "telinit"})
-_WRITERS = frozenset({"tee", "cp", "mv", "shred", "truncate", "install", "ln", "rsync"})
+WRITERS = frozenset({"tee", "cp", "mv", "shred", "truncate", "install", "ln", "rsync"})
 _EVERYBODY = re.compile(r"0*[0-7]?777|[ugo]*[oa][ugoa]*[+=]rwx")
 _SECRET_FOLDERS = (".ssh", ".gnupg")
 
@@ -127,7 +127,7 @@ def _disks(item: Simple, _root: str) -> str:
         return "dd writes over a device" if any(is_device(word, item.cwd) for word in targets) else ""
     if (name in _DISKS or name == "mkfs" or name.startswith("mkfs.")) and device:
         return f"{name} writes over a device"
-    if name in _WRITERS and device:
+    if name in WRITERS and device:
         return f"{name} writes to a device"
     return ""
 

@@ -253,7 +253,7 @@ _ENVIRONMENT = frozenset({"LC_ALL", "LANG", "NO_COLOR", "TERM", "COLUMNS", "LINE
 
 def read_only(script: Script, item: Simple) -> bool:
     """Whether this command is known to change nothing and to start nothing."""
-    if script.broken or script.oddities or not _plain_surroundings(item):
+    if script.broken or script.oddities or not plain_surroundings(item):
         return False
     if not item.words:
         return True
@@ -268,7 +268,8 @@ def read_only(script: Script, item: Simple) -> bool:
     return all(word.static for word in item.args) and not named_like_flag and _known(item.name, item)
 
 
-def _plain_surroundings(item: Simple) -> bool:
+def plain_surroundings(item: Simple) -> bool:
+    """Whether neither an assignment nor a redirection around the command can change what it does or write a file."""
     for name, _ in item.assignments:
         if name not in _ENVIRONMENT and (item.words or not name.islower()):
             return False

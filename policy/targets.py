@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from .paths import is_git_name
 from .words import Word
 
+SETTINGS = frozenset({".opendev", ".mcp.json"})  # what would widen an agent's own rights
 HOME = "/home/~"  # stands for the user's home, whose place this room does not know
 _SYSTEM = frozenset(
     [
@@ -101,14 +102,45 @@ def outside(word: Word, cwd: str | None, roots: tuple[str, ...]) -> bool:
         path = _fold(text)
         if _HARMLESS.match(path) or not (path.startswith(HOME) or path == "/" or _exists(path)):
             return False
-    elif ".." in text.split("/"):
-        found = absolute(word, cwd)
-        if found is None:
-            return True
-        path = found
+        spelled = text
     else:
+        climbs, spelled = ".." in text.split("/"), f"{cwd}/{text}"
+        found = absolute(word, cwd)
+        if found is None or not (climbs or _within(found, roots)):
+            return climbs
+        path = found
+    return not _within(path, roots) or _led_out((path, spelled), roots)
+
+
+def linked_program(word: Word, cwd: str | None, roots: tuple[str, ...]) -> bool:
+    """Whether it is a program of the project's own ``bin`` folder that is a link to the system's: ``.venv/bin/python``."""
+    path = absolute(word, cwd)
+    if path is None or not _within(path, roots) or PurePosixPath(path).parent.name not in ("bin", ".bin"):
         return False
-    return not any(path == item or path.startswith(f"{item.rstrip('/')}/") for item in roots)
+    return os.path.isfile(path) and os.access(path, os.X_OK)  # noqa: PTH113 - texts of a command, no paths of ours
+
+
+def settings_of(word: Word, cwd: str | None, roots: tuple[str, ...]) -> bool:
+    """Whether ``word`` names a file below a root that widens the agent's own rights, also one that does not exist yet."""
+    path = absolute(word, cwd) or word.text
+    names = {path, *re.split(r"""[\s=:,;|&()'"`]+""", word.text)}
+    for name in names:
+        root = next((item for item in roots if name.startswith(f"{item.rstrip('/')}/")), "")
+        if {part.casefold().rstrip(". ") for part in name[len(root) :].split("/")} & SETTINGS:
+            return bool(root) or not name.startswith("/")
+    return False
+
+
+def _within(path: str, roots: tuple[str, ...]) -> bool:
+    return any(path == item or path.startswith(f"{item.rstrip('/')}/") for item in roots)
+
+
+def _led_out(paths: tuple[str, ...], roots: tuple[str, ...]) -> bool:
+    """Whether links lead from inside of the roots to a place outside (T02); ``..`` counts from where a link leads."""
+    if any("\0" in path for path in paths):
+        return True
+    tops = tuple({*roots, *(os.path.realpath(item) for item in roots)})
+    return not all(_within(os.path.realpath(path), tops) for path in paths)
 
 
 def names_part(word: Word, part: str) -> bool:

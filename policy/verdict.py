@@ -10,11 +10,16 @@ _RANK: dict[Decision, int] = {"allow": 0, "ask": 1, "deny": 2}
 
 
 class Verdict(Frozen):
-    """What one safety layer says, and why. ``layer`` names the layer, ``reason`` is a sentence for model and person."""
+    """What one safety layer says, and why. ``layer`` names the layer, ``reason`` is a sentence for model and person.
+
+    ``rule`` is the rule of permissions.json that decided; ``edit``: a person has to change the call before it runs (APR-03).
+    """
 
     decision: Decision
     layer: str
     reason: str = ""
+    rule: str = ""
+    edit: bool = False
 
     @property
     def rank(self) -> int:
@@ -43,10 +48,12 @@ def deny(layer: str, reason: str) -> Verdict:
 def join(verdicts: Iterable[Verdict]) -> Verdict:
     """The most severe verdict; among equals the first. No verdict at all = allow.
 
-    A rule of a lower layer can so never undo a refusal of another (SAF-01: layers are independent).
+    A rule of a lower layer can so never undo a refusal of another (SAF-01: layers are independent). Of several questions
+    one that wants the call changed makes the joined one want it too.
     """
-    worst = ALLOW
+    worst, edit = ALLOW, False
     for verdict in verdicts:
+        edit = edit or verdict.edit
         if verdict.rank > worst.rank or worst is ALLOW:
             worst = verdict
-    return worst
+    return worst.model_copy(update={"edit": True}) if edit and worst.decision == "ask" else worst

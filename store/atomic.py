@@ -1,5 +1,6 @@
 """Writes that cannot tear: temp + rename for whole files, append + fsync for JSON lines, locks with a time-out."""
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -11,23 +12,38 @@ from filelock import FileLock, Timeout
 from ..core.errors import ErrorKind, OpenDevError
 
 
-def write_atomic(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Replace ``path`` by ``data``: a reader sees the old or the new content, never a part. Raises ``OpenDevError`` (infra)."""
+def write_atomic(path: Path, data: bytes, mode: int = 0o600, *, durable: bool = True) -> None:
+    """Replace ``path`` by ``data``: a reader sees the old or the new content, never a part. Raises ``OpenDevError`` (infra).
+
+    ``durable`` False leaves it to the system when the disk has it, for what can be made again. A file that is a mount point
+    cannot be renamed over: its content is replaced in place (D07).
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, temp = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
-        raise _disk_error("write", path, error) from error
+        raise disk_error("write", path, error) from error
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         Path(temp).chmod(mode)
-        Path(temp).replace(path)
+        _rename(Path(temp), path, data)
     except OSError as error:
         Path(temp).unlink(missing_ok=True)
-        raise _disk_error("write", path, error) from error
+        raise disk_error("write", path, error) from error
+
+
+def _rename(temp: Path, path: Path, data: bytes) -> None:
+    try:
+        temp.replace(path)
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        path.write_bytes(data)
+        temp.unlink()
 
 
 class JsonlLog:
@@ -37,20 +53,21 @@ class JsonlLog:
         self.path = path
 
     def append(self, line: str, *, durable: bool = True) -> None:
-        """Append one line. A torn tail left by a crash is closed with a line break first. Raises ``OpenDevError`` (infra)."""
+        """Append one line. A torn tail left by a crash is closed with a line break first. Raises ``OpenDevError`` (infra).
+
+        What a full disk took of the line is taken back, so that a failed write leaves the file as it was.
+        """
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
             try:
                 size = os.fstat(fd).st_size
                 torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
-                _write_all(fd, (b"\n" if torn else b"") + line.encode() + b"\n")
-                if durable:
-                    os.fsync(fd)
+                append_bytes(fd, (b"\n" if torn else b"") + line.encode() + b"\n", durable=durable)
             finally:
                 os.close(fd)
         except OSError as error:
-            raise _disk_error("append to", self.path, error) from error
+            raise disk_error("append to", self.path, error) from error
 
     def read(self) -> Iterator[str]:
         """The whole lines, oldest first; lenient: a torn tail, NUL bytes and blank lines are passed over."""
@@ -69,13 +86,18 @@ class Lock:
     def __init__(self, path: Path, timeout_s: float = 10.0) -> None:
         self._path = path
         self._timeout_s = timeout_s
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise disk_error("lock", path, error) from error
         self._lock = FileLock(str(path))
 
     def __enter__(self) -> "Lock":
         try:
             self._lock.acquire(timeout=self._timeout_s)
-        except Timeout as error:
+        except OSError as error:
+            if not isinstance(error, Timeout):
+                raise disk_error("lock", self._path, error) from error
             raise OpenDevError(
                 ErrorKind.INFRA,
                 f"Another process held the lock {self._path} for more than {self._timeout_s:.0f} s.",
@@ -89,12 +111,23 @@ class Lock:
         self._lock.release()
 
 
-def _write_all(fd: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(fd, data) :]
+def append_bytes(fd: int, data: bytes, *, durable: bool) -> None:
+    """Append to a file that was opened to append; when that fails, the file ends where it did. Raises ``OSError``."""
+    size = os.fstat(fd).st_size
+    rest = data
+    try:
+        while rest:
+            rest = rest[os.write(fd, rest) :]
+        if durable:
+            os.fsync(fd)
+    except OSError:
+        if os.fstat(fd).st_size == size + len(data) - len(rest):  # nobody else has appended meanwhile
+            os.ftruncate(fd, size)
+        raise
 
 
-def _disk_error(verb: str, path: Path, error: OSError) -> OpenDevError:
+def disk_error(verb: str, path: Path, error: OSError) -> OpenDevError:
+    """The sentence about a disk that refused to ``verb`` the ``path``."""
     return OpenDevError(
         ErrorKind.INFRA,
         f"Could not {verb} {path}: {error.strerror or error}.",

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..actors.fence import fence
+from ..context.cautions import WIDE
 from ..core.agent import AgentReport, AgentStatus, AgentTask, Budget
 from ..core.chat import Role
 from ..core.errors import ErrorKind, OpenDevError
@@ -13,7 +15,6 @@ from ..core.scope import Scope
 from ..core.ticket import TaskStatus, Ticket
 from ..llm.recipes import MODEL as RECIPE_MODEL
 from .crew import AttemptOver, Batch, Crew
-from .fence import fence
 from .journal import (
     AgentDone,
     AttemptFailed,
@@ -89,6 +90,8 @@ class Attempts:
         )
         chosen = await self._choose(ticket, base, made)
         book.branch, book.commit, book.files = chosen.branch, chosen.commit, chosen.files
+        if len(chosen.files) >= WIDE and not ticket.recipe:
+            self._books.note(f"{ticket.id} changed {len(chosen.files)} files: a person should look at it .")
         await self._journal.write(
             AgentDone(
                 task=ticket.id, attempt=attempt, key=key, base=base,
@@ -169,6 +172,8 @@ class Attempts:
             models = {Role.ACTION: RECIPE_MODEL}
         elif ticket.model:
             models[Role.ACTION] = ticket.model
+        elif self._settings.stronger and attempt > 1:
+            spec, models[Role.ACTION] = spec.model_copy(update={"model": ""}), self._settings.stronger
         return AgentTask(
             id=f"{self._settings.run_id}-{ticket.id}-{attempt}{name}",
             run_id=self._settings.run_id,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
+from ..context.cautions import cautions
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.model import Persisted
 from ..core.scope import Scope
@@ -58,9 +59,19 @@ def make_plan(plan: SwarmPlan, *, base: str, files: Sequence[str]) -> PlanView:
         waves=_waves(plan.task, order, waits),
         overlaps=overlaps,
         waits=waits,
-        warnings=missing_parts(plan),
+        warnings=(*missing_parts(plan), *_cautions(plan)),
         worst_case_usd=worst_case(plan),
         tickets=len(plan.task),
+    )
+
+
+def _cautions(plan: SwarmPlan) -> tuple[str, ...]:
+    """A warning for each goal that should not be worked on unseen (BLG-19); a recipe does exactly what it says."""
+    return tuple(
+        f"Ticket {ticket.id}: {why}."
+        for ticket in plan.task
+        if not ticket.recipe
+        for why in cautions(ticket.goal)
     )
 
 

@@ -108,6 +108,7 @@ class RunSettings:
     base: str  # a commit, 40 hex digits
     specs: Mapping[str, AgentSpec]
     models: Mapping[Role, str] = field(default_factory=dict[Role, str])
+    stronger: str = ""  # takes over from the second attempt on (MOD-10); empty = nobody does
     env: Mapping[str, str] = field(default_factory=dict[str, str])  # of setup and verification commands
     keep: bool = False
     verify_timeout_s: float = 1800.0

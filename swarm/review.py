@@ -2,10 +2,10 @@
 
 import asyncio
 
+from ..actors.fence import fence
 from ..core.agent import AgentStatus, AgentTask, Budget
 from ..core.ticket import ReviewOutcome, TaskStatus, Ticket
 from .crew import AttemptOver, Batch, Crew
-from .fence import fence
 from .journal import ReviewDone
 from .prompts import read_verdict, rejection, review_prompt
 

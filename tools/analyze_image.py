@@ -33,8 +33,8 @@ class Args(Frozen):
     )
 
 
-def _load(file_path: str, ctx: ToolContext) -> tuple[str, ImagePart]:
-    """The name and the picture, told by its first bytes. Raises ``OpenDevError``."""
+def load_picture(file_path: str, ctx: ToolContext) -> tuple[str, ImagePart]:
+    """The name and the picture, told by its first bytes. Blocking; raises ``OpenDevError`` when it is none or too large."""
     found = place(file_path, ctx)
     data = read_bytes(found.path, found.name)
     kind: ImageType | None = next((kind for magic, kind in _KINDS if data.startswith(magic)), None)
@@ -61,7 +61,7 @@ async def _run(args: Args, ctx: ToolContext) -> ToolResult:
                 "No vision model can be asked here.",
                 "Configure a model for the role vision.",
             )
-        name, picture = await asyncio.to_thread(_load, args.file_path, ctx)
+        name, picture = await asyncio.to_thread(load_picture, args.file_path, ctx)
         reply = await ctx.vision(args.question, picture)
     except OpenDevError as error:
         return ToolResult.failure(error.info.message, error.info.hint, error.info.kind)

@@ -44,6 +44,7 @@ from . import (
     write_file,
     write_todos,
 )
+from .installs import offering
 
 BUILTIN: tuple[Tool[Any], ...] = (
     read_file.TOOL,
@@ -55,12 +56,12 @@ BUILTIN: tuple[Tool[Any], ...] = (
     list_processes.TOOL,
     get_process_output.TOOL,
     kill_process.TOOL,
-    find_symbol.TOOL,
-    find_referencing_symbols.TOOL,
-    rename_symbol.TOOL,
-    replace_symbol_body.TOOL,
-    insert_before_symbol.TOOL,
-    insert_after_symbol.TOOL,
+    offering(find_symbol.TOOL),
+    offering(find_referencing_symbols.TOOL),
+    offering(rename_symbol.TOOL),
+    offering(replace_symbol_body.TOOL),
+    offering(insert_before_symbol.TOOL),
+    offering(insert_after_symbol.TOOL),
     fetch_url.TOOL,
     web_search.TOOL,
     capture_web_screenshot.TOOL,

@@ -12,7 +12,7 @@ from .files import MAX_BYTES, lock_key, os_failure, read_bytes, writable_place
 class Args(Frozen):
     """Arguments of delete_file."""
 
-    file_path: str = Field(description="Path of the file, relative to the working folder.")
+    file_path: str = Field(description="Relative to the working folder.")
 
 
 def _delete(args: Args, ctx: ToolContext) -> ToolResult:

@@ -1,7 +1,7 @@
 """One turn's tool calls through every gate, to exactly one result each, in call order (REG-09, LOOP-11, T-18).
 
-The order for one call: name and allow-list → arguments → plan mode and gate → a person, when the gate asks → the tool →
-redaction → offload → event and message. One call that fails, whatever the reason, never costs another its result.
+The order for one call: name and allow-list → arguments → hooks → gate, on the call as the hooks left it → a person, when
+the gate asks → the tool → redaction → offload → hooks → event and message. One call that fails, whatever the reason, never costs another its result.
 """
 
 import asyncio
@@ -10,27 +10,26 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..core.approval import ApprovalRequest
 from ..core.chat import ToolCall, ToolMessage
 from ..core.clock import Clock, iso
 from ..core.errors import ErrorInfo, ErrorKind, OpenDevError
-from ..core.events import GateDecided, ToolFinished, ToolStarted
-from ..core.ids import new_id
-from ..core.model import Frozen, JsonObject
+from ..core.events import ToolFinished, ToolStarted
+from ..core.model import Frozen
 from ..core.ports import Asker, EventSink
 from ..core.tool import Effect, Tool, ToolContext, ToolResult
 from ..policy.gate import Gate
+from ..policy.hooks import questioned
 from ..policy.redact import redact
 from ..policy.verdict import Verdict, deny
+from .hooked import AgentHooks
 from .mcp.early import settle
 from .offload import Offloader
+from .outcomes import crashed, failed, for_event
+from .permit import Permit
 from .registry import ToolRegistry
-from .schema import card, dump_args, parse_args
+from .schema import dump_args, parse_args
 from .subagent_result import fit
 from .summarise import EMPTY, FAILED, summarise
-
-_EVENT_TEXT = 4_000  # characters of one argument in an event
-_SCOPE_LAYERS = frozenset({"paths", "scope"})
 
 
 @dataclass(slots=True)
@@ -53,6 +52,7 @@ class _Job:
     tool: Tool[Any] | None = None
     args: Frozen = field(default_factory=Frozen)
     result: ToolResult | None = None
+    notes: tuple[str, ...] = ()  # of hooks, for the agent
 
 
 @dataclass(kw_only=True)
@@ -71,6 +71,7 @@ class Dispatcher:
     clock: Clock
     agent: str
     max_parallel: int = 5
+    hooks: AgentHooks | None = None
     on_result: Callable[[ToolResult], None] | None = (
         None  # is told each result as the tool gave it, data included
     )
@@ -173,7 +174,7 @@ class Dispatcher:
         call = job.call
         tool = self.registry.resolve(call.name)
         if isinstance(tool, ErrorInfo):
-            job.result = _failed(tool)
+            job.result = failed(tool)
             return
         job.tool = tool
         if self.registry.is_deferred(tool.name):
@@ -187,70 +188,40 @@ class Dispatcher:
         try:
             job.args = parse_args(tool, call.arguments)
         except OpenDevError as error:
-            job.result = _failed(error.info)
+            job.result = failed(error.info)
             return
         refusal = _interrupted(job) or await self._permit(tool, job)
         if refusal is not None:
-            job.result = _failed(refusal)
+            job.result = failed(refusal)
 
     async def _permit(self, tool: Tool[Any], job: _Job) -> ErrorInfo | None:
-        """Gate and person. None = the call may run."""
-        verdict = self._judge(tool, job.args)
-        if verdict.decision == "allow":
-            return None
-        self.emit(
-            GateDecided(
-                agent=job.ctx.agent_id,
-                at=iso(self.clock.now()),
-                tool=tool.name,
-                decision=verdict.decision,
-                layer=verdict.layer,
-                reason=verdict.reason,
-            )
+        """Hooks, gate and person. None = the call may run."""
+        permit = Permit(
+            gate=self.gate, asker=self.asker, emit=self.emit, clock=self.clock, agent=self.agent
         )
-        if verdict.decision == "deny":
-            return ErrorInfo(
-                kind=ErrorKind.SCOPE if verdict.layer in _SCOPE_LAYERS else ErrorKind.DENIED,
-                message=f"{tool.name} was refused by a rule: {verdict.reason}",
-                hint="Nothing was run. Do not repeat the call; take another way.",
-            )
-        return await self._ask(tool, job, verdict.reason) or _interrupted(job)
+        verdict = await self._verdict(tool, job, permit)
+        found = await permit.follow(verdict, tool, job.args, job.ctx)
+        if isinstance(found, ErrorInfo):
+            return found
+        job.args = found
+        return _interrupted(job)
 
-    def _judge(self, tool: Tool[Any], args: Frozen) -> Verdict:
+    async def _verdict(self, tool: Tool[Any], job: _Job, permit: Permit) -> Verdict:
+        """The gate judges the call as the hooks left it: none of them can take a refusal back (HOK-08)."""
+        if self.hooks is None:
+            return permit.judge(tool, job.args)
         try:
-            return self.gate.judge(tool, args)
-        except Exception as error:  # noqa: BLE001 a gate that breaks must not be an open gate
-            return deny("gate", f"the safety check itself failed ({type(error).__name__}: {error})")
-
-    async def _ask(self, tool: Tool[Any], job: _Job, reason: str) -> ErrorInfo | None:
-        request = ApprovalRequest(
-            id=new_id(),
-            agent_id=job.ctx.agent_id,
-            agent=self.agent,
-            tool=tool.name,
-            arguments=dump_args(job.args),
-            reason=reason,
-            card=card(tool, job.args),
-        )
-        try:
-            answer = await self.asker.approve(request)
-        except Exception as error:  # noqa: BLE001 no decision could be had: not allowed (SAF-09)
-            return _unanswered(tool.name, f" ({type(error).__name__}: {error})")
-        if answer.decision == "no_answer":
-            return _unanswered(tool.name, "")
-        if answer.allowed and answer.digest == request.digest:
-            return None
-        why = "the answer was given for other arguments" if answer.allowed else "the user denied it"
-        note = f" Note of the user: {answer.note}" if answer.note else ""
-        return ErrorInfo(
-            kind=ErrorKind.DENIED,
-            message=f"{tool.name} did not run: {why}.{note}",
-            hint="Do not try the same call again; take another way or say what you need.",
-        )
+            before = await self.hooks.before(tool, job.args)
+        except Exception as error:  # noqa: BLE001 a safety layer that breaks refuses (SAF-09)
+            return deny("hook", f"its hooks could not be asked ({type(error).__name__}: {error})")
+        job.args, job.notes = before.args, before.notes
+        if before.refused:
+            return deny("hook", before.refused)
+        return questioned(permit.judge(tool, job.args, by_hook=before.allowed), before.question)
 
     async def _finish(self, job: _Job, slots: asyncio.Semaphore, locks: dict[str, asyncio.Lock]) -> None:
         started = self.clock.monotonic()
-        result = job.result
+        result, ran = job.result, job.result is None
         if result is None and job.tool is not None:
             async with AsyncExitStack() as stack:
                 # Sorted, so that two calls which share keys cannot wait for each other; the slot last, so that a
@@ -262,7 +233,9 @@ class Dispatcher:
                 result = await self._execute(job.tool, job)
         if result is None:
             result = ToolResult.failure(f"{job.call.name} did not run.", kind=ErrorKind.INTERNAL)
-        text = await self._present(job, result)
+        text = "\n\n".join((await self._present(job, result), *job.notes))
+        if self.hooks is not None and job.tool is not None and ran:
+            self.hooks.after(job.tool, job.args, result, redact(result.text))
         summary = redact(summarise(job.tool.name if job.tool else job.call.name, result))
         message = self._slots[job.index] = ToolMessage(
             call_id=job.call.id, name=job.call.name, content=text, is_error=not result.ok, summary=summary
@@ -279,14 +252,14 @@ class Dispatcher:
     async def _execute(self, tool: Tool[Any], job: _Job) -> ToolResult:
         refusal = _interrupted(job)
         if refusal is not None:
-            return _failed(refusal)
+            return failed(refusal)
         self.emit(
             ToolStarted(
                 agent=job.ctx.agent_id,
                 at=iso(self.clock.now()),
                 call_id=job.call.id,
                 tool=tool.name,
-                arguments=_for_event(dump_args(job.args)),
+                arguments=for_event(dump_args(job.args)),
             )
         )
         try:
@@ -301,9 +274,9 @@ class Dispatcher:
             self._emit_finished(job, cancelled, f"{FAILED} cancelled", 0.0)
             raise
         except OpenDevError as error:
-            return _failed(error.info)
+            return failed(error.info)
         except Exception as error:  # noqa: BLE001 the border: a defect of one tool is a readable result (ERR-06)
-            return _crashed(tool.name, error)
+            return crashed(tool.name, error)
 
     async def _present(self, job: _Job, result: ToolResult) -> str:
         """The text for the model: never empty, without secrets, short enough."""
@@ -360,35 +333,3 @@ def _interrupted(job: _Job) -> ErrorInfo | None:
         kind=ErrorKind.CANCELLED,
         message=f"{job.call.name} did not run: interrupted ({job.ctx.interrupt.reason}).",
     )
-
-
-def _failed(info: ErrorInfo) -> ToolResult:
-    return ToolResult(ok=False, text=f"Error: {info.sentence()}", error=info)
-
-
-def _unanswered(name: str, why: str) -> ErrorInfo:
-    return ErrorInfo(
-        kind=ErrorKind.UNANSWERED,
-        message=f"{name} did not run: it needs an approval and nobody answered{why}.",
-        hint="The user did not decide about it. Go on without it, or finish and say what needs an approval.",
-    )
-
-
-def _crashed(name: str, error: Exception) -> ToolResult:
-    kinds: dict[type[Exception], ErrorKind] = {
-        TimeoutError: ErrorKind.TIMEOUT,
-        FileNotFoundError: ErrorKind.NOT_FOUND,
-    }
-    kind = kinds.get(type(error), ErrorKind.TOOL if isinstance(error, OSError) else ErrorKind.INTERNAL)
-    return ToolResult.failure(f"{name} failed: {type(error).__name__}: {error}"[:2_000], kind=kind)
-
-
-def _for_event(arguments: JsonObject) -> JsonObject:
-    """Arguments for the log: long text cut, secrets out."""
-    shown: JsonObject = {}
-    for name, value in arguments.items():
-        if isinstance(value, str):
-            cut = len(value) - _EVENT_TEXT
-            value = redact(value) if cut <= 0 else f"{redact(value[:_EVENT_TEXT])}… ({cut:,} more characters)"
-        shown[name] = value
-    return shown

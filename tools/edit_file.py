@@ -32,11 +32,9 @@ _SHOWN_DIFF = 2_000
 class Args(Frozen):
     """Arguments of edit_file. ``new_content`` has no default: leaving it out is an error, empty means deletion."""
 
-    file_path: str = Field(description="Path of the file, relative to the working folder.")
-    old_content: str = Field(
-        description="The text to replace, exactly as in the file, without line numbers; it must occur once."
-    )
-    new_content: str = Field(description="The text to put there, written literally; empty deletes.")
+    file_path: str = Field(description="Relative to the working folder.")
+    old_content: str = Field(description="Exactly as in the file, without line numbers; it must occur once.")
+    new_content: str = Field(description="Written literally; empty deletes.")
     replace_all: bool = Field(default=False, description="Replace every occurrence.")
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.tool import ToolContext
 from ..policy.paths import confine, relative
+from ..policy.secrets import secrets_of
 
 MAX_BYTES = 20_000_000  # larger files are for commands, not for edits
 MAX_SEEN = 10_000
@@ -40,15 +41,30 @@ class Place:
     in_root: bool
 
 
-def place(file_path: str, ctx: ToolContext, *, follow: bool = True) -> Place:
-    """Where ``file_path`` leads (FIL-15). Raises ``OpenDevError`` (scope) outside of root and scratch folder."""
+def place(file_path: str, ctx: ToolContext) -> Place:
+    """Where ``file_path`` leads, to be read (FIL-15).
+
+    Raises:
+        OpenDevError: scope outside of root and scratch folder; denied for a file of secrets, under whatever name (T04, T18).
+    """
+    found = _place(file_path, ctx, follow=True)
+    if secrets_of(ctx.deny_read).holds(ctx.root / file_path, ctx.root):
+        raise OpenDevError(
+            ErrorKind.DENIED,
+            f"{file_path} is not read: files like it hold secrets (setting deny_read).",
+            "Work without its content; what it must hold can be named without the values.",
+        )
+    return found
+
+
+def _place(file_path: str, ctx: ToolContext, *, follow: bool) -> Place:
     path = confine(file_path, ctx.root, ctx.own_places, follow=follow)
     return Place(path, relative(path, ctx.root), path.is_relative_to(ctx.root.resolve()))
 
 
 def writable_place(file_path: str, ctx: ToolContext, *, follow: bool = True) -> Place:
-    """Like ``place``, and the task's scope allows writing there, at the moment of execution (SWM-05)."""
-    found = place(file_path, ctx, follow=follow)
+    """Where ``file_path`` leads, to be written: the task's scope allows it at the moment of execution (SWM-05)."""
+    found = _place(file_path, ctx, follow=follow)
     if found.in_root:
         require_scope(found.name, ctx)
     return found

@@ -14,7 +14,7 @@ SHOWN = 300  # references in one answer
 class Args(Frozen):
     """``symbol_name`` is the name path of one symbol; ``file_path``, relative to the root, the file that defines it."""
 
-    symbol_name: str = Field(min_length=1, max_length=300, description="Name path. Example: `MyClass.method`")
+    symbol_name: str = Field(min_length=1, max_length=300, description="Name path, e.g. MyClass.method.")
     file_path: str = Field(min_length=1, description="The file that defines the symbol.")
     include_declaration: bool = Field(default=False, description="List the definition too.")
 

@@ -16,7 +16,7 @@ class Args(Frozen):
     symbol_name: str = Field(
         min_length=1,
         max_length=300,
-        description="Name or name path; `*` is a wildcard. Example: `MyClass.method`",
+        description="Name or name path, e.g. MyClass.method; `*` is a wildcard.",
     )
     file_path: str = Field(default="", description="Look in this file only.")
 

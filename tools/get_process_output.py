@@ -14,7 +14,7 @@ class Args(Frozen):
     """``wait_s`` ends early when the task ends."""
 
     process_id: str = Field(min_length=1, max_length=100, description="The task's id.")
-    wait_s: float = Field(default=0.0, ge=0, le=600, description="Wait up to so many seconds for its end.")
+    wait_s: float = Field(default=0.0, ge=0, le=600, description="Seconds to wait for its end.")
 
 
 async def _run(args: Args, ctx: ToolContext) -> ToolResult:

@@ -45,11 +45,11 @@ _MAX_SEEN = 200_000  # entries looked at in one call
 class Args(Frozen):
     """Arguments of list_files."""
 
-    path: str = Field(default=".", description="Folder, relative to the working folder.")
+    path: str = Field(default=".", description="Relative to the working folder.")
     pattern: str = Field(
         default="", max_length=1_000, description="Only files that match, e.g. *.py or src/**/*.ts."
     )
-    max_results: int = Field(default=100, ge=1, description="At most so many entries (never more than 500).")
+    max_results: int = Field(default=100, ge=1, description="Never more than 500.")
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from ..core.model import JsonObject
 from ..core.tool import Tool
 from ..policy.mode import judge_mode
 from .registry import CORE, ToolRegistry
+from .schema import schema_of
 
 _ROW = "| {} | {} | {} | {} |"
 
@@ -28,7 +29,7 @@ def page_of(tool: Tool[Any]) -> str:
         schema.description,
         "\n".join(facts),
         "## Arguments",
-        _arguments(schema.parameters),
+        _arguments(schema_of(tool)),
     ]
     if tool.aliases:
         named = ", ".join(f"`{other}` for `{name}`" for other, name in sorted(tool.aliases.items()))

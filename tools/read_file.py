@@ -15,9 +15,9 @@ from .files import decode, place, read_bytes
 class Args(Frozen):
     """Arguments of read_file."""
 
-    file_path: str = Field(description="Path of the file, relative to the working folder.")
-    offset: int = Field(default=1, ge=1, description="First line to show; lines count from 1.")
-    max_lines: int = Field(default=2_000, ge=1, description="How many lines to show at most.")
+    file_path: str = Field(description="Relative to the working folder.")
+    offset: int = Field(default=1, ge=1, description="First line, from 1.")
+    max_lines: int = Field(default=2_000, ge=1, description="Lines to show at most.")
 
 
 @dataclass(frozen=True, slots=True)

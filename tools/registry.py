@@ -12,7 +12,7 @@ from ..core.chat import ToolSchema
 from ..core.errors import ErrorInfo, ErrorKind, OpenDevError
 from ..core.prompts import PromptRenderer, PromptVariables
 from ..core.tool import Tool
-from .schema import schema_of
+from .schema import lean, schema_of
 
 _TEMPLATES = Path(__file__).parents[1] / "templates" / "tools"
 _VARIABLE = re.compile(r"\$\{([A-Z_]+)\}")
@@ -171,8 +171,10 @@ class ToolRegistry:
 
 
 def _schema(tool: Tool[Any], variables: Mapping[str, str] | None) -> ToolSchema:
-    described = tool.description or load_tool_description(tool.name, variables)
-    return ToolSchema(name=tool.name, description=described, parameters=schema_of(tool))
+    if tool.description:  # of an external tool, whose schema is its server's
+        return ToolSchema(name=tool.name, description=tool.description, parameters=schema_of(tool))
+    described = load_tool_description(tool.name, variables)
+    return ToolSchema(name=tool.name, description=described, parameters=lean(schema_of(tool)))
 
 
 def _fold(name: str) -> str:

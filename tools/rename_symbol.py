@@ -22,7 +22,7 @@ REMAINING = 50  # occurrences of the old word that are listed
 class Args(Frozen):
     """``symbol_name`` is the name path of one symbol; ``file_path``, relative to the root, the file that defines it."""
 
-    symbol_name: str = Field(min_length=1, max_length=300, description="Name path. Example: `MyClass.method`")
+    symbol_name: str = Field(min_length=1, max_length=300, description="Name path, e.g. MyClass.method.")
     file_path: str = Field(min_length=1, description="The file that defines the symbol.")
     new_name: str = Field(min_length=1, max_length=200, description="The new name alone, without its class.")
 

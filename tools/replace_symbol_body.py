@@ -20,7 +20,7 @@ _DOCSTRING = re.compile(r"""\s*[rRuU]?("|')""")
 class Args(Frozen):
     """``symbol_name`` is the name path of one symbol; ``file_path``, relative to the root, the file that defines it."""
 
-    symbol_name: str = Field(min_length=1, max_length=300, description="Name path. Example: `MyClass.method`")
+    symbol_name: str = Field(min_length=1, max_length=300, description="Name path, e.g. MyClass.method.")
     file_path: str = Field(min_length=1, description="The file that defines the symbol.")
     new_body: str = Field(description="The new body, without signature and outer braces.")
     preserve_signature: bool = Field(

@@ -29,11 +29,9 @@ _ASKS = re.compile(r"\s*(?:npm\s+init|npx|npm\s+create|pnpm\s+dlx)\b[^|&;<>\n`$]
 class Args(Frozen):
     """``timeout_s`` can shorten the limit of the whole run, never lengthen it; ``cwd`` is relative to the root."""
 
-    command: str = Field(min_length=1, description="Shell command, run by bash.")
-    timeout_s: float | None = Field(
-        default=None, gt=0, description="End it after this many seconds (default and maximum 600)."
-    )
-    cwd: str = Field(default="", description="Folder to run it in, relative to the project root (default).")
+    command: str = Field(min_length=1, description="Run by bash.")
+    timeout_s: float | None = Field(default=None, gt=0, description="Seconds; default and maximum 600.")
+    cwd: str = Field(default="", description="Relative to the project root (default).")
     background: bool = Field(
         default=False, description="Start it and go on: for servers, watchers and long work."
     )

@@ -22,6 +22,11 @@ _JSON_TYPES: tuple[tuple[type, frozenset[str]], ...] = (
     (type(None), frozenset({"null"})),
 )
 _NOISE = ("title", "additionalProperties", "$defs")
+_UNSENT = (
+    "minLength",
+    "maxLength",
+    "exclusiveMinimum",
+)  # checked when a call comes; a model gains nothing by them
 _NOTHING: JsonObject = {}
 _DEPTH = 20
 
@@ -36,6 +41,32 @@ def schema_of(tool: Tool[Any]) -> JsonObject:
     schema.pop("description", None)  # the docstring of Args is for developers
     schema.setdefault("properties", {})
     return cast("JsonObject", json.loads(json.dumps({**schema, "type": "object"}, sort_keys=True)))
+
+
+def lean(schema: JsonObject) -> JsonObject:
+    """``schema`` as it is sent: every name, type, choice and description, without bounds of text, empty defaults and ``null`` (PRM-13).
+
+    What is left out is checked by ``parse_args`` all the same, and a refused call says what is expected.
+    """
+    return cast("JsonObject", _lean(schema, names=False))
+
+
+def _lean(node: Any, *, names: bool) -> Any:
+    if isinstance(node, list):
+        return [_lean(item, names=False) for item in cast("list[Any]", node)]
+    if not isinstance(node, dict):
+        return node
+    found = cast("JsonObject", node)
+    if not names:
+        options = cast("list[JsonObject]", found.get("anyOf", []))
+        kept = [option for option in options if option.get("type") != "null"]
+        if len(kept) == 1:
+            found = {**kept[0], **{key: value for key, value in found.items() if key != "anyOf"}}
+    return {
+        key: _lean(value, names=key == "properties" and not names)
+        for key, value in found.items()
+        if names or (key not in _UNSENT and (key != "default" or value))
+    }
 
 
 def parse_args(tool: Tool[A], raw: Mapping[str, Any]) -> A:
@@ -100,7 +131,8 @@ def _clean(node: Any, definitions: JsonObject, *, names: bool, depth: int = 0) -
     found = cast("JsonObject", node)
     if not names and "$ref" in found:
         target = cast("JsonObject", definitions.get(str(found["$ref"]).rsplit("/", 1)[-1], {}))
-        found = {**target, **{key: value for key, value in found.items() if key != "$ref"}}
+        inlined = {key: value for key, value in target.items() if key != "description"}  # a docstring
+        found = {**inlined, **{key: value for key, value in found.items() if key != "$ref"}}
     return {
         key: _clean(value, definitions, names=key == "properties" and not names, depth=depth + 1)
         for key, value in found.items()

@@ -14,6 +14,7 @@ from ..core.errors import ErrorKind, OpenDevError
 from ..core.model import Frozen, JsonObject
 from ..core.tool import Effect, Tool, ToolContext, ToolResult
 from ..policy.paths import relative
+from ..policy.secrets import Secrets, secrets_of
 from .child import run_lines
 from .edit.canonical import printable
 from .files import Place, place
@@ -30,32 +31,35 @@ class Args(Frozen):
     pattern: str = Field(
         min_length=1,
         max_length=10_000,
-        description="Regular expression, or ast-grep pattern such as foo($A).",
+        description="Regular expression or ast-grep pattern.",
     )
     path: str = Field(default=".", description="Folder or file to search in.")
     type: Literal["text", "ast"] = Field(
-        default="text", description="text = regular expression, ast = code structure."
+        default="text", description="text: regular expression; ast: structure of code."
     )
     lang: str = Field(
-        default="", max_length=40, description="Language of an ast pattern, e.g. python, typescript, go."
+        default="", max_length=40, description="Of an ast pattern, e.g. python, typescript, go."
     )
     glob: str = Field(
         default="", max_length=500, description="Only files that match, e.g. *.py or src/**/*.ts."
     )
-    context: int = Field(default=0, ge=0, le=20, description="Lines to show around each match (type text).")
+    context: int = Field(default=0, ge=0, le=20, description="Lines around each match (type text).")
 
 
 @dataclass(slots=True)
 class _Rows:
-    """What came in. ``more`` = a match beyond the limit was seen."""
+    """What came in. ``more`` = a match beyond the limit was seen. Lines of files that no tool reads are passed over."""
 
     limit: int
+    secrets: Secrets
     rows: list[JsonObject] = field(default_factory=list["JsonObject"])
     matches: int = 0
     more: bool = False
     error: str = ""
 
     def add(self, path: str, line: int, text: str, *, match: bool = True) -> bool:
+        if self.secrets.match(path):
+            return True
         if match and self.matches >= self.limit:
             self.more = True
             return False
@@ -65,7 +69,7 @@ class _Rows:
 
 
 async def _run(args: Args, ctx: ToolContext) -> ToolResult:
-    rows = _Rows(ctx.limits.search_matches)
+    rows = _Rows(ctx.limits.search_matches, secrets_of(ctx.deny_read))
     try:
         where = await asyncio.to_thread(place, args.path or ".", ctx)
         if not await asyncio.to_thread(where.path.exists):

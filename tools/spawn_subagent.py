@@ -15,10 +15,8 @@ class Args(Frozen):
     """Arguments of spawn_subagent."""
 
     agent: str = Field(min_length=1, max_length=100, description="Type of the agent.")
-    prompt: str = Field(
-        min_length=1, max_length=200_000, description="The whole task: it sees nothing of this conversation."
-    )
-    background: bool = Field(default=False, description="Go on at once; collect by get_subagent_output.")
+    prompt: str = Field(min_length=1, max_length=200_000, description="The whole task.")
+    background: bool = Field(default=False, description="Go on at once.")
     resume: str = Field(
         default="", max_length=100, description="Id of an earlier sub-agent to continue with."
     )

@@ -21,7 +21,7 @@ class Args(Frozen):
     """Arguments of task_complete."""
 
     status: Annotated[Literal["success", "failure"], BeforeValidator(_status)] = Field(
-        description="success only when the task is done and checked."
+        description="success: done and checked."
     )
     summary: str = Field(
         min_length=1, max_length=50_000, description="What was done, or why it could not be done."

@@ -16,8 +16,8 @@ from .files import Place, Text, Write, encode, lock_key, os_failure, writable_pl
 class Args(Frozen):
     """Arguments of write_file."""
 
-    file_path: str = Field(description="Path of the new file, relative to the working folder.")
-    content: str = Field(description="The whole content, written exactly as given.")
+    file_path: str = Field(description="Relative to the working folder.")
+    content: str = Field(description="Written exactly as given.")
     create_dirs: bool = Field(default=False, description="Create missing parent folders.")
 
 

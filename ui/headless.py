@@ -16,6 +16,7 @@ class JsonLines:
         self._seq = 0
         self._at = ""
         self._gone = False
+        self.lost: OSError | None = None  # why lines could not be written, unless the reader went away
 
     def __call__(self, event: Event) -> None:
         """Write one event."""
@@ -38,5 +39,7 @@ class JsonLines:
         try:
             self._stream.write(line + "\n")
             self._stream.flush()
-        except (OSError, ValueError):  # ValueError: the stream is closed
+        except (OSError, ValueError) as error:  # ValueError: the stream is closed
             self._gone = True
+            if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+                self.lost = error

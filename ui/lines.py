@@ -25,20 +25,21 @@ from ..core.events import (
 from ..swarm.report import visible
 
 LINE_CHARS = 200
+NOTICE_CHARS = 800  # a notice ends with what to do about it
 SILENT = frozenset({"text_delta", "tool_output", "lease_granted", "cost"})  # kinds that never have a line
 
 
 def line_of(event: Event) -> str | None:
-    """One line without control characters, at most 200 characters of foreign text; multi-line answers stay whole."""
+    """One line without control characters, at most 200 characters of foreign text (a notice: 800); multi-line answers stay whole."""
     if isinstance(event, AssistantText):
         return visible(event.text.strip()) or None
     text = _agent(event) or _tool(event) or _gate(event) or _question(event) or _ticket(event) or _run(event)
-    return None if text is None else visible(_one_line(text))
+    return None if text is None else visible(_one_line(text, NOTICE_CHARS if isinstance(event, Notice) else LINE_CHARS))
 
 
-def _one_line(text: str) -> str:
+def _one_line(text: str, most: int) -> str:
     flat = text[: len(text) - len(text.lstrip())] + " ".join(text.split())
-    return flat if len(flat) <= LINE_CHARS else flat[: LINE_CHARS - 1] + "…"
+    return flat if len(flat) <= most else flat[: most - 1] + "…"
 
 
 def _agent(event: Event) -> str | None:

@@ -1,4 +1,7 @@
-"""Pending questions to people: FIFO, bound to a digest, the first answer wins, silence is "no answer" (flow "An approval")."""
+"""Pending questions to people: FIFO, bound to a digest, the first answer wins, silence is "no answer" (flow "An approval").
+
+Of several open questions with the same digest only the oldest is shown: the same question is asked once.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -22,10 +25,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A person answers question ``id`` as it stood at ``digest``."""
+    """A person answers question ``id`` as it stood at ``digest``; ``wide`` = the answer is for all that ask the same."""
 
     id: str
     digest: str
+    wide: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ Happening = Asked | Answered | AgentGone | Withdrawn | Tick | Attached | HubLost
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """Put the question before every attached interface."""
+    """Put the question before every attached interface. Comes again when the one that stood for it is gone."""
 
     id: str
 
@@ -111,11 +115,25 @@ class Desk:
 
 def step(desk: Desk, event: Happening) -> tuple[Desk, tuple[Command, ...]]:
     """The next state, and what the hub has to do."""
+    after, commands = _step(desk, event)
+    before = _shown(desk)
+    return after, (*commands, *(Show(id) for id in _shown(after) if id not in before))
+
+
+def _shown(desk: Desk) -> tuple[str, ...]:
+    """The questions that people see: the oldest of each digest, and every one without."""
+    first: dict[str, str] = {}
+    for p in desk.pending:
+        first.setdefault(p.digest or p.id, p.id)
+    return tuple(first.values())
+
+
+def _step(desk: Desk, event: Happening) -> tuple[Desk, tuple[Command, ...]]:
     match event:
         case Asked(question):
             return _asked(desk, question)
-        case Answered(id, digest):
-            return _answered(desk, id, digest)
+        case Answered():
+            return _answered(desk, event)
         case Attached(change):
             after = replace(desk, attached=max(0, desk.attached + change))
         case HubLost():
@@ -151,17 +169,19 @@ def _asked(desk: Desk, question: Pending) -> tuple[Desk, tuple[Command, ...]]:
         )
     if len(desk.pending) >= desk.limit:
         return desk, (Settle(question.id, answered=False, why=f"{desk.limit} questions are open already"),)
-    return replace(desk, pending=(*desk.pending, question)), (Show(question.id),)
+    return replace(desk, pending=(*desk.pending, question)), ()
 
 
-def _answered(desk: Desk, id: str, digest: str) -> tuple[Desk, tuple[Command, ...]]:
-    question = desk.find(id)
+def _answered(desk: Desk, event: Answered) -> tuple[Desk, tuple[Command, ...]]:
+    id, question = event.id, desk.find(event.id)
     if question is None:
         return desk, (Refuse(id, "it is not open: it was answered, ran out of time, or its agent ended"),)
-    if question.digest != digest:
+    if question.digest != event.digest:
         return desk, (Refuse(id, "the answer was given for other arguments than those that now wait"),)
-    rest = tuple(p for p in desk.pending if p.id != id)
-    return replace(desk, pending=rest), (Settle(id, answered=True),)
+    same = bool(question.digest) and event.wide
+    closed = tuple(p for p in desk.pending if p.id == id or (same and p.digest == question.digest))
+    rest = tuple(p for p in desk.pending if p not in closed)
+    return replace(desk, pending=rest), tuple(Settle(p.id, answered=True) for p in closed)
 
 
 def _close(desk: Desk, gone: tuple[Pending, ...], why: str) -> tuple[Desk, tuple[Command, ...]]:

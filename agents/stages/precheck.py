@@ -3,6 +3,7 @@
 from ...context.compaction import Step
 from ...context.pressure import Stage
 from ...core.events import Compacted, Notice
+from ..escalation import escalate
 from ..iteration import IterationContext
 from ..opening import attach_late_map
 from ..signals import proactive
@@ -12,6 +13,7 @@ from ..standing import standing
 async def precheck(ctx: IterationContext) -> None:
     """Drain the inbox and run the stage of compaction that is due. Raises ``OpenDevError`` when the disk fails."""
     ctx.drain()
+    escalate(ctx)
     ctx.refresh_tools()
     await attach_late_map(ctx)
     ctx.memory.note(ctx.messages.snapshot())

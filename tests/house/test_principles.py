@@ -13,13 +13,13 @@ from opendev.actors.local_runtime import LocalRuntime
 from opendev.agents.factory import AgentFactory
 from opendev.agents.settings import MemorySettings
 from opendev.agents.specs import builtin_specs
-from opendev.agents.transcript import TranscriptLine
 from opendev.core.agent import AgentStatus, Budget
 from opendev.core.approval import ApprovalLevel
 from opendev.core.chat import AssistantMessage, ModelReply, ModelRequest, Role, ToolMessage
 from opendev.core.errors import ErrorKind
 from opendev.core.events import AssistantText, Event, GateDecided, Notice, ToolFinished
 from opendev.policy.verdict import Verdict, deny
+from opendev.store.records import TranscriptLine
 from opendev.tools.catalog import BUILTIN
 from support.agents import Bench
 from support.model_server import ModelServer, Reply, Seen, text

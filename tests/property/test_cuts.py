@@ -9,7 +9,6 @@ from typing import Literal
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from opendev.agents.transcript import TranscriptLine
 from opendev.core.agent import AgentReport, AgentStatus
 from opendev.core.chat import (
     Message,
@@ -21,6 +20,7 @@ from opendev.core.chat import (
     ThinkingLevel,
 )
 from opendev.core.errors import ErrorKind
+from opendev.store.records import TranscriptLine
 from support.agents import Bench, ScriptedShell
 from support.dialects import refusals
 from support.scripted_model import call, calls, done, failed, says

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from opendev.agents.transcript import TranscriptLine
 from opendev.context.messages import loaded
 from opendev.core.agent import AgentReport, AgentStatus, Budget
 from opendev.core.chat import (
@@ -21,6 +20,7 @@ from opendev.core.chat import (
     ToolMessage,
 )
 from opendev.core.errors import ErrorKind
+from opendev.store.records import TranscriptLine
 from support.agents import Bench
 from support.scripted_model import call, calls, done, failed, pairs_are_whole, says
 

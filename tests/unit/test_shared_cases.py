@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from opendev.actors import janitor
-from opendev.agents.transcript import TranscriptLine
 from opendev.cli.run import _exit
 from opendev.core.agent import AgentReport, AgentStatus
 from opendev.core.approval import ApprovalLevel, Mode
@@ -19,6 +18,7 @@ from opendev.core.events import EVENT, Notice
 from opendev.core.scope import Scope
 from opendev.policy.gate import Gate
 from opendev.policy.rules import judge_command
+from opendev.store.records import TranscriptLine
 from opendev.tools.catalog import BUILTIN
 from support.agents import Bench
 from support.scripted_model import call, calls, says

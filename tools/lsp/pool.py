@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ...core.clock import Clock
 from ...core.errors import ErrorKind, OpenDevError
+from ..installs import install_hint
 from .server import LanguageServer
 from .servers import ServerSpec
 from .words import Stamp
@@ -62,7 +63,7 @@ class ServerPool:
                 if found := shutil.which(name, path=where):
                     return (found, *arguments)
         message = f"No language server for {spec.language} was found: {spec.programs}."
-        raise OpenDevError(ErrorKind.NOT_FOUND, message, f"Install one: `{spec.install}`.")
+        raise OpenDevError(ErrorKind.NOT_FOUND, message, install_hint(spec.install))
 
     def running(self, root: Path, spec: ServerSpec) -> LanguageServer | None:
         """The live server, if there is one."""

@@ -24,6 +24,7 @@ from .process import COMMAND_MARK, DRAIN_S
 from .pump import Pump
 from .reap import HAS_PROC, end, family
 from .rolling import RollingFile, task_folder, task_folders
+from .sandbox import Sandbox
 
 BASE = Path("/tmp/opendev")  # noqa: S108 - the place SHL-10 names; its folders are private and checked
 GRACE_S = 5.0  # K25
@@ -61,7 +62,9 @@ class BackgroundTasks(Processes):
         on_change: Callable[[ProcessInfo], None] | None = None,
         base: Path = BASE,
         grace_s: float = GRACE_S,
+        sandbox: Sandbox | None = None,
     ) -> None:
+        self._sandbox = sandbox
         self._root, self._marker, self._on_change = root, dict(marker), on_change
         self._base, self._grace_s = base, grace_s
         self._tasks: dict[str, _Task] = {}
@@ -162,7 +165,11 @@ class BackgroundTasks(Processes):
             raise OpenDevError(ErrorKind.NOT_FOUND, message, "Name a folder that exists.")
         id, log = self._output_file()
         mark = {**self._marker, COMMAND_MARK: uuid.uuid4().hex}
-        process, master = _on_terminal(command, cwd, command_env(env, mark), log)
+        env = command_env(env, mark)
+        argv = [find_shell(env), "-c", command]
+        if self._sandbox is not None:
+            argv = self._sandbox.argv(argv, cwd)
+        process, master = _on_terminal(argv, cwd, env, log)
         pump = Pump(master, OutputBuffer(), log, _UNBOUNDED)
         pump.start()
         info = ProcessInfo(
@@ -230,7 +237,7 @@ class BackgroundTasks(Processes):
 
 
 def _on_terminal(
-    command: str, cwd: Path, env: dict[str, str], log: RollingFile
+    argv: list[str], cwd: Path, env: dict[str, str], log: RollingFile
 ) -> tuple[subprocess.Popen[bytes], int]:
     """The process, and the master end of its terminal. The terminal is nobody's controlling one, so nothing can ask on it (P07)."""
     master, slave = pty.openpty()
@@ -241,7 +248,7 @@ def _on_terminal(
         termios.tcsetattr(slave, termios.TCSANOW, settings)
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))
         process = subprocess.Popen(
-            [find_shell(env), "-c", command],
+            argv,
             cwd=cwd,
             env=env,
             stdin=subprocess.DEVNULL,

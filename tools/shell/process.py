@@ -19,6 +19,7 @@ from .environment import command_env, find_shell
 from .output import OutputBuffer
 from .pump import Pump
 from .reap import HAS_PROC, end, family
+from .sandbox import Sandbox
 
 COMMAND_MARK = (
     "OPENDEV_COMMAND"  # tells the processes of one command from those of the agent's other commands
@@ -48,8 +49,10 @@ class ProcessShell(Shell):
         on_group: Callable[[int], None] | None = None,
         keep: tuple[int, int, int] = (10_000, 10_000, 30_000),
         grace_s: float = 1.0,
+        sandbox: Sandbox | None = None,
     ) -> None:
-        """``keep``: characters of head, of tail, and up to which a text stays whole (K21)."""
+        """``keep``: characters of head, of tail, and up to which a text stays whole (K21). ``sandbox`` confines every command."""
+        self._sandbox = sandbox
         self._log_dir, self._marker, self._on_group = log_dir, dict(marker), on_group
         self._keep, self._grace_s = keep, grace_s
         self._logs: OrderedDict[Path, None] = OrderedDict()
@@ -91,6 +94,8 @@ class ProcessShell(Shell):
         text, omitted = pump.freeze()
         _pass_on(pump, on_output)
         code = process.returncode
+        if code and self._sandbox is not None:
+            text += self._sandbox.hint(text)
         kept = bool(omitted or found)
         if found and not pump.ended.is_set():
             self._leave_running(pump)
@@ -121,12 +126,13 @@ class ProcessShell(Shell):
         if not await asyncio.to_thread(cwd.is_dir):
             message = f"The folder {cwd} does not exist (any more); the command was not run."
             raise OpenDevError(ErrorKind.NOT_FOUND, message, "Name a folder that exists.")
+        argv = [find_shell(env), "-c", command]
+        if self._sandbox is not None:
+            argv = await asyncio.to_thread(self._sandbox.argv, argv, cwd)
         reader, writer = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
-                find_shell(env),
-                "-c",
-                command,
+                *argv,
                 cwd=cwd,
                 env=env,
                 stdin=asyncio.subprocess.DEVNULL,

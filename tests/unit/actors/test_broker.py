@@ -12,13 +12,13 @@ from opendev.actors.hub import Hub
 from opendev.actors.inbox import KEPT, Inbox
 from opendev.actors.local_runtime import LocalRuntime
 from opendev.actors.sides import HubPorts, HubSettings
-from opendev.agents.transcript import TranscriptLine
 from opendev.core.agent import AgentReport, AgentSpec, AgentStatus
 from opendev.core.chat import Role, SystemMessage, UserMessage
 from opendev.core.clock import SystemClock
 from opendev.core.errors import ErrorKind, OpenDevError
 from opendev.core.events import AgentFinished, LeaseEnded, LeaseGranted
 from opendev.core.lease import Lease, Owner
+from opendev.store.records import TranscriptLine
 from support.runtimes import MAIN, SPECS, events_of, hub_on, script, task_of
 from support.waiting import until
 
@@ -43,6 +43,7 @@ class FakeDesk:
             raise OpenDevError(ErrorKind.GIT, "The repository is locked.")
         path = self.home / task
         path.mkdir()
+        (path / ".git").write_text(f"gitdir: /r/.git/worktrees/{task}\n")
         self.log.append(f"lease {'write' if write else 'private' if private else 'read'} {base}")
         return Lease(
             id=task,
@@ -59,7 +60,7 @@ class FakeDesk:
         return "1" * 40 if await self.changed(lease) else lease.base
 
     async def changed(self, lease: Lease) -> tuple[str, ...]:
-        return tuple(sorted(os.listdir(lease.path)))  # noqa: PTH208 - a plain listing, in a test
+        return tuple(sorted(set(os.listdir(lease.path)) - {".git"}))  # noqa: PTH208 - a plain listing, in a test
 
     async def release(self, lease: Lease) -> str:
         self.log.append("release")

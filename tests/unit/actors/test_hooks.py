@@ -12,9 +12,9 @@ from opendev.actors.hub import Hub
 from opendev.actors.local_runtime import LocalRuntime
 from opendev.configs.environment import Environment
 from opendev.configs.load import load_config
-from opendev.configs.schema import Hooks
 from opendev.core.errors import OpenDevError
 from opendev.core.events import Notice
+from opendev.core.hooks import Hooks, HookSet
 from opendev.tools.shell.reap import process_start
 from support.runtimes import events_of, hub_on, script, task_of
 from support.waiting import number_in
@@ -26,7 +26,8 @@ def hooks(start: str = "", stop: str = "", matcher: str = "", timeout: float = 6
     def group(command: str) -> list[Any]:
         return [{"matcher": matcher, "hooks": [{"command": command, "timeout": timeout}]}] if command else []
 
-    return Hooks.model_validate({"SubagentStart": group(start), "SubagentStop": group(stop)}).model_dump()
+    own = Hooks.model_validate({"SubagentStart": group(start), "SubagentStop": group(stop)})
+    return HookSet(own=own).model_dump()
 
 
 def python(code: str) -> str:
@@ -34,7 +35,8 @@ def python(code: str) -> str:
 
 
 async def spawn(hub: Hub, tmp: Path, agent: str = "Leaf") -> str:
-    return (await hub.run_agent(task_of("r", tmp, ["spawn", {"agent": agent, "prompt": PROMPT}]))).text
+    task = task_of("r", tmp, ["spawn", {"agent": agent, "prompt": PROMPT}], stream=True)
+    return (await hub.run_agent(task)).text
 
 
 @pytest.mark.req("SUB-16")

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from opendev.agents.settings import AgentSettings
@@ -25,6 +26,9 @@ RESERVE = 8_192
 class Loud:
     """A shell whose every command prints 20 kB."""
 
+    def __init__(self, chars: int = 20_000) -> None:
+        self.chars = chars
+
     async def run(
         self,
         command: str,
@@ -38,7 +42,7 @@ class Loud:
         text = "\n".join(
             f"{command} line {n}: all is well and nothing of note happened here" for n in range(300)
         )
-        return CommandResult(exit_code=0, text=text[:20_000], ended="exit", wall_s=0.1)
+        return CommandResult(exit_code=0, text=text[: self.chars], ended="exit", wall_s=0.1)
 
 
 class Worker:
@@ -74,7 +78,11 @@ class Worker:
 
 
 async def session(
-    tmp_path: Path, turns: int, rules: Mapping[int, str], kind: type[Worker] = Worker
+    tmp_path: Path,
+    turns: int,
+    rules: Mapping[int, str],
+    kind: type[Worker] = Worker,
+    changes: Mapping[str, object] = MappingProxyType({}),
 ) -> tuple[Worker, Bench, AgentReport]:
     bench = Bench(tmp_path)
     bench.shell = Loud()
@@ -85,7 +93,7 @@ async def session(
         max_tokens=RESERVE,
         max_iterations=turns + 20,
         limits=Limits(offload_chars=30_000),
-    )
+    ).model_copy(update=changes)
     model = kind(bench, turns, rules)
     bench.client = model
     report = await bench.run(prompt="THE GREAT TASK")
@@ -129,6 +137,26 @@ async def test_200_turns_of_20_kb_stay_inside_the_window_and_lose_nothing(tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.req("RET-09")
+async def test_a_small_window_is_not_summarised_loses_nothing_and_keeps_its_prefixes(tmp_path: Path) -> None:
+    rules = {3: "RULE-3: never touch file 3", 30: "RULE-30: never touch file 30"}
+    small: dict[str, object] = {
+        "fallback_window": 32_000,
+        "max_tokens": 4_096,
+        "limits": Limits(offload_chars=6_000),
+    }
+    model, bench, report = await session(tmp_path, 60, rules, Brief, small)
+    assert report.status is AgentStatus.DONE
+    stages = [event.stage for event in bench.events if isinstance(event, Compacted)]
+    assert set(stages) <= {"warn", "mask"}
+    assert 5 < stages.count("mask") < 20
+    assert max(model.sizes) < 0.8 * 32_000
+    assert broken_prefixes(model.requests) == []
+    last = everything(model.requests[-2][1])
+    assert [word for word in ("THE GREAT TASK", *rules.values(), "TODO-4") if word not in last] == []
+
+
+@pytest.mark.slow
 @pytest.mark.req("CMP-07")
 async def test_a_session_of_long_answers_is_summarised_and_goes_on(tmp_path: Path) -> None:
     rules = {2: "RULE-2: no new files", 60: "RULE-60: stop at B"}
@@ -142,6 +170,14 @@ async def test_a_session_of_long_answers_is_summarised_and_goes_on(tmp_path: Pat
     assert "RULE-60: stop at B" in last
     assert "TODO-3" in everything(model.requests[-2][1])
     assert pairs_are_whole([request for _, request in model.requests]) == []
+
+
+class Brief(Worker):
+    """Works with commands that print 5 kB."""
+
+    def __init__(self, bench: Bench, turns: int, rules: Mapping[int, str]) -> None:
+        super().__init__(bench, turns, rules)
+        bench.shell = Loud(5_000)
 
 
 class Talkative(Worker):

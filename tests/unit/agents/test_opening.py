@@ -1,6 +1,8 @@
 """What a run begins with: the composed prompt of its model, rules, mentioned files, the map of the repository (RET-03, RET-07, RET-08)."""
 
+import base64
 import contextlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,12 +12,23 @@ from opendev.agents.references import read_mentions
 from opendev.context.picker import ContextPicker
 from opendev.context.repomap import build, load
 from opendev.core.approval import ApprovalLevel, Mode
-from opendev.core.chat import Message, ModelFailed, ModelReply, ModelRequest, Role, SystemMessage, UserMessage
+from opendev.core.chat import (
+    AssistantMessage,
+    Message,
+    ModelFailed,
+    ModelReply,
+    ModelRequest,
+    Role,
+    SystemMessage,
+    UserMessage,
+)
 from opendev.core.events import Notice
 from opendev.core.ticket import Write
+from opendev.llm.convert import to_messages
 from opendev.policy.gate import Gate
 from opendev.policy.verdict import Verdict, deny
 from support.agents import Bench
+from support.dialects import refusals
 from support.scripted_model import call, calls, says
 from support.tool_context import make_context
 from support.waiting import until
@@ -96,7 +109,7 @@ async def test_mentions_keep_the_guard_and_the_limits_of_read_file(tmp_path: Pat
     for named in ("../outside.txt", "link.txt", "/etc/passwd", "pic.png", "prog", "./bin.dat", "src/gone.py"):
         assert f"- @{named} is not attached: " in references, named
     assert "- @src/gone.py is not attached: there is no such file." in references
-    assert "need a model in the role vision" in references
+    assert "sees none. Configure a model for the role vision." in references
     assert "alice" not in references
     assert "inner.py" in references
     assert "     7\tline_6 = " in references
@@ -105,6 +118,49 @@ async def test_mentions_keep_the_guard_and_the_limits_of_read_file(tmp_path: Pat
     assert len(references) < 45_000
     notices = [event.text for event in bench.events if isinstance(event, Notice) and event.level == "warning"]
     assert len(notices) == 7
+
+
+PICTURE = b"\x89PNG\r\n\x1a\n" + b"p" * 90
+
+
+@pytest.mark.req("RET-07", "RET-03")
+async def test_a_picture_is_attached_for_a_model_that_sees(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, says("A cat."), says("Still a cat."))
+    bench.settings = bench.settings.model_copy(update={"seeing": ("test/model",)})
+    (bench.root / "a.png").write_bytes(PICTURE)
+    (bench.root / "liar.png").write_bytes(b"no picture at all")
+    (bench.root / "huge.jpg").write_bytes(b"\xff\xd8\xff" + b"j" * 5_000_000)
+    (bench.root / "b.jpg").write_bytes(b"\xff\xd8\xff" + b"j" * 4_999_950)
+    await bench.run(prompt="What is on @a.png @b.jpg @liar.png @huge.jpg ?", stream=True)
+    request = bench.model.requests[0]
+    message = next(m for m in request.messages if isinstance(m, UserMessage))
+    assert [base64.b64decode(image.data) for image in message.images] == [PICTURE]
+    assert "## a.png\n(picture 1 of this message)" in message.content
+    assert "@b.jpg is not attached: it does not fit beside the others" in message.content
+    assert "@liar.png is not attached: liar.png is no PNG" in message.content
+    assert "@huge.jpg is not attached: huge.jpg is too large" in message.content
+    assert refusals([request]) == []
+    sent = json.dumps(to_messages(request.messages, anthropic=False))
+    assert f"data:image/png;base64,{base64.b64encode(PICTURE).decode()}" in sent
+    # Another model goes on with the conversation and does not see: it is told so, and sent no picture.
+    history = (*request.messages[1:], AssistantMessage(content="A cat."))
+    await bench.run(id="a2", prompt="And now?", history=history, models={Role.ACTION: "test/blind"})
+    later = next(m for m in bench.model.requests[1].messages if isinstance(m, UserMessage))
+    assert later.images == ()
+    assert "[1 picture(s), which this model cannot see]" in later.content
+
+
+@pytest.mark.req("RET-07", "MOD-02")
+async def test_a_model_that_sees_no_picture_is_sent_to_the_one_that_does(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, says("Done."))
+    bench.settings = bench.settings.model_copy(
+        update={"models": {Role.ACTION: "a/act", Role.VISION: "v/see"}}
+    )
+    (bench.root / "a.png").write_bytes(PICTURE)
+    await bench.run(prompt="What is on @a.png ?", stream=True)
+    references = users_of(bench.model.requests[0])[0]
+    assert "a/act sees none. Ask v/see about it with the tool analyze_image." in references
+    assert not any(m.images for m in bench.model.requests[0].messages if isinstance(m, UserMessage))
 
 
 @pytest.mark.req("RET-07")
@@ -231,7 +287,7 @@ async def test_what_a_rule_forbids_is_not_attached_either(tmp_path: Path) -> Non
     ctx = make_context(tmp_path)
     (tmp_path / "a.py").write_text("x = 1\n")
     gate = Closed(level=ApprovalLevel.AUTO, mode=Mode.NORMAL, root=tmp_path, scope=ctx.scope)
-    found = await read_mentions("@a.py @./", ctx, gate, 9_000)
+    found = await read_mentions("@a.py @./", ctx, gate, 9_000, "")
     assert (found.blocks, found.notes) == (
         (),
         ("@a.py is not attached: not this file", "@./ is not attached: not this file"),

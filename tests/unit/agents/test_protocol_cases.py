@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opendev.agents.transcript import TranscriptLine
 from opendev.core.agent import AgentStatus
 from opendev.core.chat import (
     AssistantMessage,
@@ -20,6 +19,7 @@ from opendev.core.chat import (
 from opendev.core.model import Frozen
 from opendev.core.tool import Effect, Tool, ToolContext, ToolResult
 from opendev.llm.convert import parse_call
+from opendev.store.records import TranscriptLine
 from support.agents import Bench
 from support.dialects import refusals
 from support.scripted_model import call, calls, done, says

@@ -329,3 +329,40 @@ async def test_references_go_with_a_summary_and_the_task_stays(tmp_path: Path) -
     view = subject.view(messages)
     assert view[0] == UserMessage(content="THE TASK")
     assert reference not in view
+
+
+@pytest.mark.req("RET-09", "N-01")
+async def test_in_a_small_window_results_fade_by_weight_and_keep_the_prefix_meanwhile(tmp_path: Path) -> None:
+    messages = conversation(20, chars=2_000)
+    subject = Compaction(Window(16_000, reserve=0, small=16_000), Summariser(), tmp_path)
+    room, half = 3_200, 1_600  # a fifth of the window, and what is left of it after a stage
+    changed: list[int] = []
+    sent: tuple[Message, ...] = ()
+    for turn in range(20):
+        said = messages[: 1 + 2 * (turn + 1)]
+        step = await subject.check(said, SYSTEM, ())
+        view = subject.view(said)
+        assert subject.shown.weight(said) <= room
+        if step is None:
+            assert view[: len(sent)] == sent
+        else:
+            assert step.stage is Stage.MASK
+            assert subject.shown.weight(said) <= half
+            changed.append(turn)
+        sent = view
+    assert 2 < len(changed) < 8
+    assert [text.startswith("result") for text in shown(sent)[-3:]] == [True] * 3
+    large = Compaction(Window(16_000, reserve=0, small=15_999), Summariser(), tmp_path / "large")
+    assert await large.check(messages[:17], SYSTEM, ()) is None
+
+
+@pytest.mark.req("RET-09")
+async def test_results_that_the_model_has_not_seen_never_fade(tmp_path: Path) -> None:
+    calls = tuple(ToolCall(id=f"p{n}", name="read_file") for n in range(8))
+    results = [ToolMessage(call_id=c.id, name=c.name, content="result " + "x" * 2_000) for c in calls]
+    messages = [*conversation(2, chars=2_000), AssistantMessage(tool_calls=calls), *results]
+    subject = Compaction(Window(16_000, reserve=0, small=64_000), Summariser(), tmp_path)
+    step = await subject.check(messages, SYSTEM, ())
+    assert step is not None
+    assert [text.startswith("result") for text in shown(subject.view(messages))] == [False] * 2 + [True] * 8
+    assert await subject.check(messages, SYSTEM, ()) is None

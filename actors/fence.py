@@ -7,6 +7,7 @@ their hooks. It prevents accidents; against malice stand the policy and the sand
 
 from pathlib import Path
 
+from ..core.errors import ErrorKind, OpenDevError
 from ..core.lease import Lease
 from ..store.atomic import write_atomic
 
@@ -38,11 +39,14 @@ done
 
 
 def fence(folder: Path, lease: Lease) -> dict[str, str]:
-    """The environment of an agent that works in ``lease``; the hooks are written to ``folder``. Raises ``OpenDevError`` (infra)."""
+    """The environment of an agent that works in ``lease``; the hooks are written to ``folder``. Raises ``OpenDevError`` (infra, git)."""
     for name in _NAMES.split():
         if not (folder / name).exists():
             write_atomic(folder / name, _HOOK.encode(), 0o700)
-    pointer = (Path(lease.path) / ".git").read_text(encoding="utf-8", errors="surrogateescape")
+    try:
+        pointer = (Path(lease.path) / ".git").read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise OpenDevError(ErrorKind.GIT, f"The folder {lease.path} is no worktree: {error}.") from error
     return {
         "GIT_CONFIG_COUNT": "1",
         "GIT_CONFIG_KEY_0": "core.hooksPath",

@@ -1,0 +1,80 @@
+"""Standard output that cannot take the result, a defect in the middle, a recording that exists: told in words, in the chosen form."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Generator
+from functools import partial
+from pathlib import Path
+
+import opendev.cli.run as prompt_command
+import pytest
+from support.command_line import OPENDEV, Sandbox
+from support.model_server import ModelServer, text
+
+pytestmark = pytest.mark.usefixtures("litellm_loaded")
+Serve = Callable[..., ModelServer]
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="there is no full device here")
+@pytest.mark.parametrize("output", ["text", "json", "stream-json"])
+def test_a_result_that_cannot_be_printed_is_a_failure(
+    sandbox: Sandbox, serve: Serve, output: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(text("Done."))
+    with FULL.open("w") as full:
+        monkeypatch.setattr(contextlib, "redirect_stdout", partial(_redirected, full.fileno()))
+        done = sandbox.here("-p", "Go.", "--output", output)
+    assert done.code == 6
+    assert "Standard output cannot be written: No space left on device." in done.stderr
+    (run,) = sandbox.runs()  # the work itself was done
+    assert '"status":"done"' in (sandbox.home / "opendev/runs" / run / "events.jsonl").read_text()
+
+
+@contextlib.contextmanager
+def _redirected(fd: int, _to: object) -> Generator[None]:
+    stream = os.fdopen(os.dup(fd), "w")
+    before, sys.stdout = sys.stdout, stream
+    try:
+        yield
+    finally:
+        sys.stdout = before
+        with contextlib.suppress(OSError):
+            stream.close()
+
+
+def test_every_command_says_when_its_output_is_lost(sandbox: Sandbox) -> None:
+    done = sandbox.shell(f"{OPENDEV} config path > /dev/full")
+    assert done.code == 6
+    assert done.stderr.count("Standard output cannot be written") == 1
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+
+
+@pytest.mark.parametrize("output", ["json", "stream-json"])
+def test_a_defect_is_told_in_the_chosen_form(
+    sandbox: Sandbox, serve: Serve, output: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("oops")
+
+    serve(text("Done."))
+    monkeypatch.setattr(prompt_command, "_spent", broken)
+    done = sandbox.here("-p", "Go.", "--output", output)
+    report = done.report if output == "json" else done.events[-1]
+    assert (done.code, report["status"], report["error"]["kind"]) == (1, "failed", "internal")
+    assert "ZeroDivisionError: oops" in report["error"]["message"]
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_recording_is_never_mixed_with_an_older_one(sandbox: Sandbox, serve: Serve, tmp_path: Path) -> None:
+    server = serve(text("Done."))
+    tape = tmp_path / "tape.jsonl"
+    tape.touch()  # an empty file, as mktemp makes it, is no recording
+    command = ("-p", "Go.", "--output", "json", "--record", str(tape))
+    assert sandbox.here(*command).code == 0
+    before = tape.read_bytes()
+    again = sandbox.here(*command)
+    assert (again.code, tape.read_bytes(), len(server.seen)) == (2, before, 1)
+    assert "exists already" in again.report["error"]["message"]

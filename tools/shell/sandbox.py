@@ -1,0 +1,202 @@
+"""Chooses how commands are confined (bubblewrap, Landlock or not at all) and writes the command line that does it (SAF-08)."""
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ...configs.schema import SandboxSettings
+from ...core.errors import ErrorKind, OpenDevError
+from . import landlock
+from .places import GitPlaces, Places, expand, git_places, resolvers, temporary
+
+Kind = Literal["bubblewrap", "landlock", "none"]
+_PLACES_OF_BWRAP = "/usr/bin:/bin:/usr/local/bin:/run/current-system/sw/bin"  # never PATH: a project may lead it
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/shm")  # noqa: S108  # fmt: skip
+_GPUS = ("/dev/dri", "/dev/kvm", "/dev/kfd", "/dev/nvidia*")
+# What root keeps (Docker's set without raw sockets, devices and chroot): files of other owners stay usable.
+_CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP", "NET_BIND_SERVICE")  # fmt: skip
+_REFUSED = re.compile(
+    r"Read-only file system|Permission denied|Operation not permitted|Network is unreachable|name resolution|resolve host|E(ROFS|ACCES)\b"
+)
+_PROBE_S = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What confines commands on this machine, and why, in a sentence."""
+
+    kind: Kind
+    why: str
+
+
+def choose(settings: SandboxSettings) -> Choice:
+    """The first that works, or exactly the one that was asked for. Blocking (some ms, the first time in a process).
+
+    Raises ``OpenDevError`` (config) when what was asked for by name does not work here.
+    """
+    if settings.mode == "off":
+        return Choice("none", "Commands run without a sandbox: sandbox.mode is off.")
+    faults: list[str] = []
+    if settings.mode in ("auto", "bubblewrap"):
+        if not (fault := bubblewrap_fault(settings.network)):
+            return Choice("bubblewrap", "Commands run under bubblewrap.")
+        faults.append(fault)
+    if settings.mode in ("auto", "landlock"):
+        if not (fault := landlock_fault(settings.network)):
+            return Choice("landlock", "Commands run under Landlock.")
+        faults.append(fault)
+    if settings.mode != "auto":
+        raise OpenDevError(
+            ErrorKind.CONFIG,
+            f"sandbox.mode is {settings.mode}, but {faults[0]}. Nothing was started.",
+            "Mend it (`opendev doctor` looks again), or set sandbox.mode to auto.",
+        )
+    return Choice("none", f"Commands run without a sandbox: {'; '.join(faults)}.")
+
+
+def bubblewrap_fault(network: str) -> str:
+    """Why bubblewrap cannot be used; empty when it can."""
+    return _bubblewrap(alone=False, network=network)
+
+
+@functools.cache
+def _bubblewrap(*, alone: bool, network: str) -> str:
+    program = find_bubblewrap()
+    if not program:
+        return "bubblewrap is not installed"
+    try:
+        ran = subprocess.run(
+            [program, *_frame(alone=alone, network=network), "--", shutil.which("true") or "/bin/true"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PROBE_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bubblewrap does not start ({error})"
+    said = ran.stderr.decode(errors="replace").strip().removeprefix("bwrap: ").splitlines()
+    return "" if ran.returncode == 0 else f"bubblewrap is refused here ({said[0] if said else ran.returncode})"
+
+
+def find_bubblewrap() -> str:
+    """The program, or an empty text."""
+    return shutil.which("bwrap", path=_PLACES_OF_BWRAP) or ""
+
+
+def landlock_fault(network: str) -> str:
+    """Why Landlock cannot be used; empty when it can."""
+    version = landlock.abi() if sys.platform == "linux" else 0
+    if version < landlock.MIN_ABI:
+        return f"the kernel offers no Landlock of ABI {landlock.MIN_ABI} (Linux 6.2)"
+    if network == "deny" and os.uname().machine not in landlock.MACHINES:
+        return "Landlock cannot deny the network on this machine"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What commands are run for. Without ``roots`` the working folder of a command is all it may write, and git is for reading only."""
+
+    spare: Path  # the temporary folder where the common one would open what is protected
+    roots: tuple[Path, ...] = ()
+    readable: tuple[Path, ...] = ()  # inside the state folder
+    installs: tuple[Path, ...] = ()
+    alone: bool = False  # sees and signals no process but its own, which end with it
+
+
+class Sandbox:
+    """Confines commands of one kind of work: they write there, in temporary folders and caches; keys and OpenDev's state are hidden."""
+
+    def __init__(
+        self, settings: SandboxSettings, work: Work, *, env: Mapping[str, str], home: Path
+    ) -> None:
+        """Blocking. Raises ``OpenDevError`` (config), see ``choose``."""
+        self.choice = choose(settings)
+        self._work, self._network = work, settings.network
+        self._shared = (*temporary(env), *expand(settings.write, env))
+        denied = resolvers() if settings.network == "deny" else ()
+        self._home = home.resolve()
+        self._hidden = (*expand(settings.hide, env), *denied, *_there((home,)))
+        roots = tuple(root.resolve() for root in work.roots)
+        self._git = git_places(roots[0]) if roots and self.choice.kind != "none" else GitPlaces()
+        self._roots = roots
+
+    def argv(self, argv: Sequence[str], cwd: Path) -> list[str]:
+        """The command line that runs ``argv`` confined; ``argv`` itself when there is no sandbox. Blocking."""
+        if self.choice.kind == "none":
+            return list(argv)
+        places = self._places(cwd)
+        if self.choice.kind == "bubblewrap":
+            return self._under_bubblewrap(argv, places)
+        return self._under_landlock(argv, places)
+
+    def hint(self, text: str) -> str:
+        """A sentence for the output of a failed command that looks as if the sandbox refused something; else empty."""
+        if self.choice.kind == "none" or not _REFUSED.search(text):
+            return ""
+        net = ", and without the network" if self._network == "deny" else ""
+        return (
+            f"\n[Commands run in a sandbox ({self.choice.kind}): they write in the working folder, temporary folders and caches only{net}."
+            " The user's setting sandbox.write adds places.]"
+        )
+
+    def _places(self, cwd: Path) -> Places:
+        work = self._work
+        pointer = cwd / ".git"
+        fixed = self._git.fixed if self._roots else (pointer,) if pointer.exists() else ()
+        return Places(
+            shared=self._shared,
+            work=(*_there(self._roots or (cwd,)), *self._git.write, *_there(work.installs)),
+            fixed=(*fixed, *_there(work.readable)),
+            hidden=self._hidden,
+        )
+
+    def _under_bubblewrap(self, argv: Sequence[str], places: Places) -> list[str]:
+        # In some containers a process list of one's own is refused; the rest of the sandbox holds without.
+        alone = self._work.alone and not _bubblewrap(alone=True, network=self._network)
+        mounts: dict[Path, tuple[str, ...]] = {path: ("--bind", str(path)) for path in places.shared}
+        mounts |= {path: ("--tmpfs",) if path.is_dir() else ("--ro-bind", "/dev/null") for path in places.hidden}
+        mounts |= {path: ("--bind", str(path)) for path in places.work}
+        mounts |= {path: ("--ro-bind", str(path)) for path in places.fixed}
+        ordered = sorted(mounts.items(), key=lambda item: len(item[0].parts))
+        options = [word for path, mount in ordered for word in (*mount, str(path))]
+        return [find_bubblewrap(), *_frame(alone=alone, network=self._network), *options, "--", *argv]
+
+    def _under_landlock(self, argv: Sequence[str], places: Places) -> list[str]:
+        guarded = (*places.fixed, self._home)  # of what else is hidden there it could only hide the names
+        shared = [path for path in places.shared if not any(one.is_relative_to(path) for one in guarded)]
+        if not set(temporary({})) <= set(shared):
+            self._work.spare.mkdir(parents=True, exist_ok=True, mode=0o700)
+            shared.append(self._work.spare)
+            argv = [shutil.which("env") or "/usr/bin/env", f"TMPDIR={self._work.spare}", *argv]
+        options = [word for path in places.hidden for word in ("--hide", str(path))]
+        options += [word for path in places.fixed for word in ("--read", str(path))]
+        options += [word for path in (*_DEVICES, *shared, *places.work) for word in ("--write", str(path))]
+        options += ["--alone"] if self._work.alone else []
+        options += ["--no-net"] if self._network == "deny" else []
+        return [sys.executable, "-I", "-S", landlock.__file__, *options, "--", *argv]
+
+
+def _frame(*, alone: bool, network: str) -> list[str]:
+    """What every sandbox of bubblewrap has. Not ``--die-with-parent``: it is bound to a thread; the janitor ends what a dead run left."""
+    root = os.geteuid() == 0
+    rights = [word for name in _CAPABILITIES for word in ("--cap-add", f"CAP_{name}")] if root else []
+    gpus = [word for path in expand(_GPUS, {}) for word in ("--dev-bind", str(path), str(path))]
+    return [
+        *(["--cap-drop", "ALL", *rights] if root else ["--unshare-user"]),
+        *(["--unshare-net"] if network == "deny" else []),
+        *("--ro-bind", "/", "/", "--dev", "/dev"),
+        *gpus,
+        *(["--unshare-pid", "--unshare-ipc", "--proc", "/proc"] if alone else []),
+    ]
+
+
+def _there(paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    return tuple(path.resolve() for path in paths if path.exists())
