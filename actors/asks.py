@@ -136,6 +136,8 @@ class AskDesk:
         future = self._waiting[question.id] = loop.create_future()
         self._asked[question.id] = asked
         timer = loop.call_later(self._timeout_s, self._step, Tick(question.deadline))
+        if not self._desk.attached:
+            self._emit(asked)  # nobody can answer; what was asked is told all the same
         try:
             self._step(Asked(question))
             return await future

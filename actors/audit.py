@@ -31,8 +31,14 @@ class Audit:
                 said = {"action": answer.decision, "layer": "person", "by": answer.by, "reason": answer.note}
             case _:
                 return
-        about = {"at": event.at, "run": event.run, "agent": event.agent}
-        self._writer.put(Decision(**about, **said, tool=event.tool, command=event.subject).to_json())
+        said |= {
+            "at": event.at,
+            "run": event.run,
+            "agent": event.agent,
+            "tool": event.tool,
+            "command": event.subject,
+        }
+        self._writer.put(Decision.model_validate(said).to_json())
 
     async def flush(self) -> None:
         """Wait until all is on disk."""

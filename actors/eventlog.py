@@ -111,13 +111,14 @@ class EventLog:
         self._writer = LineWriter(path)
         self._subscribers: set[_Subscriber] = set()
         self._seq = 0
+        self.began = 0  # the last number of earlier processes of this run
         self._published = 0
         self._closed = False
 
     async def start(self) -> None:
         """Go on counting where an earlier process of this run stopped."""
         stored = await asyncio.to_thread(self._stored, 0)
-        self._seq = self._published = stored[-1].seq if stored else 0
+        self._seq = self._published = self.began = stored[-1].seq if stored else 0
 
     def emit(self, event: Event) -> None:
         """Number the event, store it, then show it. Never blocks, never raises; ephemeral ones go first when the disk is slow."""

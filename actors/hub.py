@@ -61,8 +61,7 @@ class Hub:
     def __init__(self, settings: HubSettings, ports: HubPorts) -> None:
         self._settings, self._ports = settings, ports
         folder, run, clock = ports.run_dir, settings.run_id, ports.clock
-        audit = Audit(ports.history)
-        self._events = EventLog(folder / "events.jsonl", run_id=run, clock=clock, audit=audit)
+        self._events = EventLog(folder / "events.jsonl", run_id=run, clock=clock, audit=Audit(ports.history))
         self._asks = AskDesk(self.emit, clock, settings.approval_timeout_s, ports.remember)
         self._permits = Permits(settings.max_concurrent, lambda: self._sides.stir())
         self._postroom = Postroom(
@@ -181,6 +180,11 @@ class Hub:
         """A snapshot of the numbered events after ``after_seq``, then the live tail, until ``stop``."""
         return self._events.subscribe(after_seq)
 
+    @property
+    def began(self) -> int:
+        """The last event of earlier processes of this run: ``subscribe(hub.began)`` gives those of this one."""
+        return self._events.began
+
     def attach(self) -> Callable[[], None]:
         """An interface that can answer questions is there; call the result when it leaves. With none attached every
         question is answered "nobody" at once."""
@@ -217,7 +221,9 @@ class Hub:
         live = self._live[task.id] = Live(task, parallel=parallel, since=self._ports.clock.monotonic())
         self._tree, _ = supervision.step(self._tree, Started(task.id, task.parent))
         self._spawned += 1
-        ports = RunPorts(self._permits, self._sides, self.emit, self._placed, self._above)
+        ports = RunPorts(
+            self._permits, self._sides, self.emit, self._placed, lambda one: self._tree.above(one)
+        )
         live.call = asyncio.get_running_loop().create_task(work(live, ports))
         try:
             await asyncio.wait({live.call})
@@ -321,14 +327,6 @@ class Hub:
         if live.host is not None:
             self._tree, _ = supervision.step(self._tree, Placed(live.task.id, live.host.ref.name))
             self._pids[live.host.pid] = None
-
-    def _above(self, agent: str) -> frozenset[str]:
-        """Its ancestors."""
-        parents = {node.agent: node.parent for node in self._tree.nodes}
-        found: set[str] = set()
-        while (agent := parents.get(agent, "")) and agent not in found:
-            found.add(agent)
-        return frozenset(found)
 
     def _task_of(self, agent_id: str) -> AgentTask | None:
         live = self._live.get(agent_id)

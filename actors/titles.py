@@ -5,12 +5,12 @@ import contextlib
 import json
 
 from ..core.chat import (
+    AssistantMessage,
     MessageClass,
     ModelReply,
     ModelRequest,
     Role,
     SystemMessage,
-    ToolMessage,
     UserMessage,
 )
 from ..core.errors import OpenDevError
@@ -55,7 +55,7 @@ class Titler:
         told = [
             {"role": message.role, "content": message.content[:_CHARS]}
             for message in history[-LAST:]
-            if not isinstance(message, ToolMessage)
+            if isinstance(message, UserMessage | AssistantMessage)
         ]
         request = ModelRequest(
             id=new_id(),
@@ -71,7 +71,9 @@ class Titler:
         )
         with contextlib.suppress(OpenDevError):
             reply = await self._model.ask("complete", request)
-            if isinstance(reply, ModelReply) and (title := title_of(reply.message.content.strip(" \"'"), length=TITLE)):
+            if isinstance(reply, ModelReply) and (
+                title := title_of(reply.message.content.strip(" \"'"), length=TITLE)
+            ):
                 await asyncio.to_thread(self._files.update, lambda now: _entitled(now or meta, title))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..agents.settings import AgentPorts, AgentSettings
+from ..configs.schema import SandboxSettings
 from ..core.agent import AgentStatus, AgentTask
 from ..core.clock import SystemClock, iso
 from ..core.errors import ErrorKind, OpenDevError
@@ -37,6 +38,7 @@ class WorkerSettings(Frozen):
     child_env: dict[str, str] = {}
     agent: AgentSettings = AgentSettings()
     diagnostics: bool = True  # of language servers, after edits (FIL-10)
+    sandbox: SandboxSettings = SandboxSettings()
     window_s: float = WINDOW_S  # 0 in process: nothing is saved by waiting there
 
 
@@ -77,10 +79,14 @@ class Worker:
             path=env.get("PATH", os.defpath),
             diagnostics=self._settings.diagnostics and not task.recipe,  # nobody reads them there
         )
-        ports = self._ports(task, uplink, symbols, marks)
+        sandbox = self._sandbox(task)
+        ports = self._ports(task, uplink, symbols, marks, sandbox)
         hooks = HookEngine(self._settings.agent.hooks, session=task.run_id, env=env, emit=uplink)
         tasks = BackgroundTasks(
-            root=Path(task.root), marker=marks, on_change=lambda info: uplink(self._changed(task, info))
+            root=Path(task.root),
+            marker=marks,
+            on_change=lambda info: uplink(self._changed(task, info)),
+            sandbox=sandbox,
         )
         try:
             async with self._servers.used_by(task, uplink) as mcp:
@@ -131,11 +137,24 @@ class Worker:
         models = {**self._settings.agent.models, **task.models}
         return Uplink(outbox, model=self._model, models=models, scopes=task.scopes)
 
-    def _ports(self, task: AgentTask, uplink: Uplink, symbols: Any, marks: dict[str, str]) -> AgentPorts:
+    def _logs(self, task: AgentTask) -> Path:
+        return Path(self._settings.home) / "runs" / task.run_id / "commands" / task.id
+
+    def _sandbox(self, task: AgentTask) -> Any:
+        from ..tools.shell.sandbox import Sandbox, Work
+
+        home, env = Path(self._settings.home), self._settings.child_env
+        scratch = home / "scratch" / task.id
+        work = Work(roots=(Path(task.root), scratch), readable=(self._logs(task),))
+        return Sandbox(self._settings.sandbox, work, env=env, home=home)
+
+    def _ports(
+        self, task: AgentTask, uplink: Uplink, symbols: Any, marks: dict[str, str], sandbox: Any
+    ) -> AgentPorts:
         from ..tools.shell.process import ProcessShell
 
         home = Path(self._settings.home)
-        shell = ProcessShell(log_dir=home / "runs" / task.run_id / "commands" / task.id, marker=marks)
+        shell = ProcessShell(log_dir=self._logs(task), marker=marks, sandbox=sandbox)
         return AgentPorts(
             model=uplink,
             shell=shell,

@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any, cast
 
 import yaml
+from pydantic import ValidationError
 
-from ..core.agent import AgentSpec
+from ..core.agent import AgentSpec, DockerConfig
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.model import JsonObject
 from ..core.tool import Effect
@@ -23,6 +24,7 @@ _KNOWN = {
     "model",
     "disable",
     "disabled",
+    "docker",
     "hidden",
     "tools",
     "permission",
@@ -62,6 +64,8 @@ def read_agent(path: Path, data: bytes) -> tuple[AgentSpec | None, tuple[str, ..
     )
     if (cap := _cap(path, given)) is not None:
         spec["max_iterations"] = cap
+    if (docker := given.get("docker")) is not None:
+        spec["docker"] = _docker(path, docker)
     mode = str(given.get("mode") or "all")
     if mode not in ("primary", "subagent", "all"):
         raise wrong(path, f"mode {mode!r} is none of primary, subagent, all")
@@ -111,6 +115,16 @@ def _denied(path: Path, given: JsonObject) -> frozenset[str]:
     if other:
         raise wrong(path, f"permission of {other[0]}: only allow and deny are kept")
     return frozenset(name for name, rule in cast("JsonObject", rules).items() if rule == "deny")
+
+
+def _docker(path: Path, value: Any) -> dict[str, str]:
+    """``docker: IMAGE``, or its fields."""
+    fields: Any = {"image": value} if isinstance(value, str) else value
+    try:
+        return DockerConfig.model_validate(fields).model_dump()
+    except ValidationError as error:
+        what = error.errors()[0]
+        raise wrong(path, f"docker.{'.'.join(map(str, what['loc']))}: {what['msg']}") from error
 
 
 def _cap(path: Path, given: JsonObject) -> int | None:

@@ -18,11 +18,13 @@ from ..core.agent import AgentTask
 from ..core.chat import Role, SystemMessage, ThinkingLevel, ToolSchema, UserMessage
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.interrupt import InterruptToken
+from ..core.ports import Shell
 from ..core.scope import Scope
 from ..core.tool import AgentMemo, ToolContext
 from ..llm import recipes
 from ..llm.roles import model_for
 from ..policy.gate import Gate
+from ..policy.secrets import values_in
 from ..store.layout import Layout
 from ..tools.dispatch import Dispatcher
 from ..tools.files import SeenHashes
@@ -30,6 +32,7 @@ from ..tools.mcp.directory import Directory, servers_note
 from ..tools.registry import ToolRegistry
 from ..tools.skills import SkillLoader
 from .children import Children
+from .container import ContainerShell
 from .doomloop import DoomLoop
 from .inbox import Inbox
 from .iteration import CallModel, IterationContext
@@ -85,6 +88,7 @@ class Assembly:
         reminders = Reminders(await asyncio.to_thread(load_own, Layout(ports.home).reminders(root)))
         sight = Sight()
         dispatcher = self._dispatcher(task, _Places(root, scratch, plan), memo, token, sight)
+        dispatcher.known = await asyncio.to_thread(values_in, root)
         window = 0 if task.recipe else settings.window(model)
         picker = ContextPicker(window, settings.max_tokens or _RESERVE)
         memory = Memory(task, settings, ports)
@@ -152,7 +156,7 @@ class Assembly:
         else:
             ctx.transcript.note(ctx.system)
             ctx.messages = ValidatedMessageList(loaded(task.history), on_append=ctx.transcript.note)
-        restore(ctx, earlier)
+        restore(ctx, earlier if task.history else None)
         text = f"{task.prompt}\n\n{recipes.fence(task.recipe)}" if task.recipe else prompt_of(task)
         await attach_references(ctx)
         ctx.messages.add_user(UserMessage(content=text))
@@ -200,6 +204,12 @@ class Assembly:
         # An agent that does not write may write its scratch folder only, whatever tools it holds (SUB-13).
         scope = task.scope if task.spec.writes else _NOTHING
         seen = SeenHashes()
+        shell: Shell = ports.shell
+        if (docker := task.spec.docker) is not None:
+            shell = ContainerShell(shell, docker, (root, scratch), tuple(task.env))
+        # The steps of a recipe build on each other: each waits for the end of the one before it. Background tasks of the host
+        # are none of a container's.
+        processes = None if task.recipe or docker else ports.processes
 
         def make_context(call_id: str) -> ToolContext:
             return ToolContext(
@@ -211,7 +221,7 @@ class Assembly:
                 mode=gate.mode if starts is task.mode else task.mode,  # a child of the Planner plans too
                 env={**ports.child_env, **task.env},
                 clock=ports.clock,
-                shell=ports.shell,
+                shell=shell,
                 ask=ports.ask,
                 spawner=ports.spawner,
                 symbols=ports.symbols,
@@ -223,8 +233,7 @@ class Assembly:
                 approve=task.approve,
                 plans=ports.home / "plans",
                 plan=plan,
-                # The steps of a recipe build on each other: each waits for the end of the one before it.
-                processes=None if task.recipe else ports.processes,
+                processes=processes,
                 offers=frozenset(self.registry.names),
                 directory=Directory(self.registry, ports.mcp),
                 skills=self.skills.by_name,
@@ -233,7 +242,7 @@ class Assembly:
                 vision=sight,
             )
 
-        outputs = ports.processes.places if ports.processes else ()
+        outputs = processes.places if processes else ()
         starts = starting_mode(task, plan)
         gate = Gate(
             level=task.approve,

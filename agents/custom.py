@@ -48,7 +48,7 @@ def load_custom(home: Path, project: Path) -> CustomAgents:
                 raise OpenDevError(
                     ErrorKind.DENIED,
                     f"The agent file {path} comes with the project and you have not agreed to it.",
-                    f"Read it, and move it to {home / 'agents'} if you want to use it.",
+                    f"Read it; to agree: opendev config trust {path.relative_to(project)}.",
                 )
             spec, ignored = read_agent(path, data)
         except OpenDevError as error:

@@ -43,7 +43,7 @@ class Memory:
 
     def __init__(self, task: AgentTask, settings: AgentSettings, ports: AgentPorts) -> None:
         self._task, self._ports = task, ports
-        self._limit = settings.memory.max_tokens
+        self._limit, self._share = settings.memory.max_tokens, settings.memory.share
         self._finish_s = settings.memory.finish_s
         self._model = _compact_model(task, settings)
         self._learns = settings.memory.playbook and _may_learn(task)
@@ -82,14 +82,20 @@ class Memory:
             self._start("summary", self._summarise(self._summary.begin(history)))
         return thinking_context(history, self._summary.text)
 
-    def note(self, history: Sequence[Message]) -> None:
-        """Look at the conversation after a turn; every five agent messages a reflection begins beside the loop."""
+    def note(self, history: Sequence[Message], used: Usage) -> None:
+        """Look at the conversation after a turn; every five agent messages a reflection begins beside the loop.
+
+        ``used`` is what the work itself has cost. After the first reflection memory waits while it has had more than its share of
+        that; the steps are not lost, the next one looks back at all of them.
+        """
         if self._file is None:
             return
         answers = [n for n, message in enumerate(history) if isinstance(message, AssistantMessage)]
         if self._seen is None:
             self._seen = len(answers)  # of an earlier run
         if len(answers) - self._seen < REFLECT_EVERY or not self._may_run("reflection"):
+            return
+        if self.usage.input + self.usage.output > self._share * (used.input + used.output):
             return
         steps = tuple(history[answers[self._seen] :])
         self._seen = len(answers)

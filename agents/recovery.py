@@ -1,6 +1,7 @@
 """What to do about a failed tool call: a reminder by class, at most three for one sequence of errors (ERR-01..04, C-06)."""
 
 import re
+from collections import deque
 from collections.abc import Sequence
 
 from ..context.detectors import same_failure
@@ -10,7 +11,8 @@ from ..core.errors import ErrorInfo, ErrorKind
 
 MAX_ATTEMPTS = 3
 REFLECT_AFTER = 2
-_KEPT, _MESSAGE_CHARS, _OUTPUT_CHARS = 50, 1_000, 4_000
+WINDOW = 4  # failures that are compared (BLG-03)
+_MESSAGE_CHARS, _OUTPUT_CHARS = 1_000, 4_000
 _ACCEPTED = re.compile(r"^\W*failure accepted\W*:", re.I | re.M)
 _DECISIONS = frozenset({ErrorKind.DENIED, ErrorKind.UNANSWERED, ErrorKind.CANCELLED})
 
@@ -26,7 +28,7 @@ class Recovery:
         self._attempts = 0
         self._can_complete = can_complete
         self._reminders = reminders
-        self._seen: dict[str, int] = {}  # how often each failure came, oldest first
+        self._seen: deque[str] = deque(maxlen=WINDOW)  # the marks of the latest failures
         self.repeated: tuple[str, int, str] | None = (
             None  # tool, count and message of a failure that came again
         )
@@ -70,15 +72,13 @@ class Recovery:
         )
 
     def _again(self, failed: Sequence[ToolMessage]) -> tuple[str, int, str] | None:
-        """The failure of this batch that came for the second, fourth … time: the same attempt again needs another approach."""
+        """The failure of this batch that came for the second or fourth time of the latest four: another approach is needed."""
         found: tuple[str, int, str] | None = None
         for mark, result in {same_failure(r.name, r.content): r for r in failed}.items():
-            count = self._seen.pop(mark, 0) + 1
-            self._seen[mark] = count
+            self._seen.append(mark)
+            count = self._seen.count(mark)
             if count % REFLECT_AFTER == 0:
                 found = (result.name, count, result.content[:_MESSAGE_CHARS])
-        while len(self._seen) > _KEPT:
-            del self._seen[next(iter(self._seen))]
         return found
 
     def settle(self, text: str) -> None:

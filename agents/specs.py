@@ -8,7 +8,7 @@ from typing import NotRequired, TypedDict, TypeVar
 
 from pydantic import ValidationError
 
-from ..core.agent import AgentSpec, Budget
+from ..core.agent import AgentSpec, Budget, DockerConfig
 from ..core.errors import ErrorKind, OpenDevError
 
 FOLDER = Path(__file__).resolve().parent.parent / "configs" / "agents"
@@ -35,6 +35,7 @@ class SubAgentSpec(TypedDict):
     model: NotRequired[str]
     writes: NotRequired[bool]
     max_iterations: NotRequired[int]
+    docker: NotRequired[dict[str, str]]  # the fields of ``DockerConfig``
 
 
 @cache
@@ -71,6 +72,7 @@ def custom_spec(given: SubAgentSpec) -> AgentSpec:
             model=given.get("model", ""),
             writes=given.get("writes", False),
             max_iterations=given.get("max_iterations"),
+            docker=DockerConfig.model_validate(given["docker"]) if "docker" in given else None,
             builtin=False,
         )
     except (ValidationError, KeyError) as error:
@@ -92,6 +94,7 @@ def effective(parent: AgentSpec, spec: AgentSpec) -> AgentSpec:
             "tools": tools,
             "writes": spec.writes and parent.writes,
             "max_iterations": _least(parent.max_iterations, spec.max_iterations),
+            "docker": spec.docker or parent.docker,  # no way out of a container by a child
         }
     )
 

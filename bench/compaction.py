@@ -5,7 +5,7 @@ context (N-09), and the input of a thinking call over 200 turns (N-11).
     bench/compaction.py [--turns 30] [--seeds 5] [--windows 32000 64000 128000] [--transcripts FOLDER]
 
 The traces are made by the real loop and tools on this repository with a scripted model (see traces.MIX) and then replayed, turn
-by turn, through five policies. ``--transcripts`` adds recorded runs: every ``*.jsonl`` below the folder with 5 results or more.
+by turn, through six policies. ``--transcripts`` adds recorded runs: every ``*.jsonl`` below the folder with 5 results or more.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from count_baseline import count_based
 from opendev.context.compaction import Compaction, Window
 from opendev.context.episodic import thinking_context
 from opendev.context.pressure import DEFAULT_THRESHOLDS, Stage, estimate, message_tokens
@@ -43,6 +44,16 @@ class Writer:
         return "\n".join(f"- step {n}: looked at a file and noted what matters for it" for n in range(32))
 
 
+@dataclass(frozen=True)
+class Trace:
+    """One conversation."""
+
+    name: str
+    system: SystemMessage
+    tools: tuple[ToolSchema, ...]
+    messages: list[Message]
+
+
 @dataclass
 class Outcome:
     """What one policy did to one trace: tokens of tool output in each request, full summaries, requests over the window."""
@@ -56,15 +67,10 @@ class Outcome:
         """The most tool output in one request."""
         return max(self.observed)
 
-
-@dataclass(frozen=True)
-class Trace:
-    """One conversation."""
-
-    name: str
-    system: SystemMessage
-    tools: tuple[ToolSchema, ...]
-    messages: list[Message]
+    def note(self, trace: Trace, view: Sequence[Message], window: int) -> None:
+        """Take a request into account."""
+        self.observed.append(sum(message_tokens(m) for m in view if isinstance(m, ToolMessage)))
+        self.over += estimate((trace.system, *view), trace.tools) + RESERVE > window
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,7 @@ class Policy:
     thresholds: tuple[float, ...]
     offload: bool = False
     small: int = 0  # windows up to this size are small: their results fade by weight
+    by_count: bool = False  # instead of all that: the simple baseline (BLG-11)
 
 
 async def replay(trace: Trace, window: int, policy: Policy, folder: Path) -> Outcome:
@@ -82,9 +89,18 @@ async def replay(trace: Trace, window: int, policy: Policy, folder: Path) -> Out
     offloader = Offloader(folder, Limits(), frozenset({"read_file", "search"}))
     said: list[Message] = []
     outcome = Outcome()
+
+    async def send() -> None:
+        if policy.by_count:
+            outcome.note(trace, count_based(said), window)
+            return
+        step = await compaction.check(said, trace.system, trace.tools)
+        outcome.summaries += step is not None and step.stage is Stage.SUMMARISE
+        outcome.note(trace, compaction.view(said), window)
+
     for message in trace.messages:
         if isinstance(message, AssistantMessage) and said:
-            await _send(trace, compaction, said, window, outcome)
+            await send()
         if (
             policy.offload
             and isinstance(message, ToolMessage)
@@ -94,24 +110,15 @@ async def replay(trace: Trace, window: int, policy: Policy, folder: Path) -> Out
             said.append(message.model_copy(update={"content": text}))
         else:
             said.append(message)
-    await _send(trace, compaction, said, window, outcome)
+    await send()
     return outcome
-
-
-async def _send(
-    trace: Trace, compaction: Compaction, said: list[Message], window: int, outcome: Outcome
-) -> None:
-    step = await compaction.check(said, trace.system, trace.tools)
-    outcome.summaries += step is not None and step.stage is Stage.SUMMARISE
-    view = compaction.view(said)
-    outcome.observed.append(sum(message_tokens(m) for m in view if isinstance(m, ToolMessage)))
-    outcome.over += estimate((trace.system, *view), trace.tools) + RESERVE > window
 
 
 async def n01(traces: Sequence[Trace], windows: Sequence[int], folder: Path) -> str:
     """Peak of tool output: one threshold at 99 % against the stages, both with and without offload."""
     policies = {
         "single threshold 99 %": Policy(SINGLE),
+        "by count, 24 messages (BLG-11)": Policy(SINGLE, by_count=True),
         "staged": Policy(DEFAULT_THRESHOLDS),
         "single + offload": Policy(SINGLE, offload=True),
         "staged + offload": Policy(DEFAULT_THRESHOLDS, offload=True),

@@ -9,8 +9,8 @@ searches over it, and the verbose log of its own unit tests. A turn is one answe
 * "mixed": of ten turns 4 reads, 2 searches, 1 listing, 2 long commands, 1 short command;
 * "long": every turn reads a file, or runs a command, of more than 8,000 characters.
 
-"With a look back": every offloaded result is followed by a read of 60 lines of it in the same turn, because an agent wants
-some of it. No compaction anywhere; both sides have the tools' own cap of 30,000 characters. Overflow: more than 99 % of the
+"With a look back": so many of the offloaded results are followed by a read of 60 lines of it in the same turn, because an agent
+wants some of it. No compaction anywhere; both sides have the tools' own cap of 30,000 characters. Overflow: more than 99 % of the
 window, at four characters a token.
 """
 
@@ -38,6 +38,7 @@ from opendev.tools.summarise import summarise  # noqa: E402
 from support.tool_context import FakeShell, make_context  # noqa: E402
 
 ANSWER = 250
+LOOK_BACK = 60  # lines
 FIXED = 24_000  # system prompt and tools of the main agent, bytes
 PYTEST = (sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider")
 
@@ -100,8 +101,8 @@ def mixes(ctx: ToolContext) -> dict[str, list[Step]]:
     return {"mixed": mixed, "long": [of(long_files), of(long_ones)]}
 
 
-def turns(seed: int, mix: list[Step], window: int, offloader: Offloader | None, look_back: int) -> list[int]:
-    """The size of each result as it entered the conversation, until the window overflowed."""
+def turns(seed: int, mix: list[Step], window: int, offloader: Offloader | None, share: float) -> list[int]:
+    """The size of each result as it entered the conversation, until the window overflowed; ``share`` of the offloaded are read again."""
     rng = random.Random(seed)  # noqa: S311 - a seed, no secret
     chars = FIXED
     sizes: list[int] = []
@@ -110,7 +111,8 @@ def turns(seed: int, mix: list[Step], window: int, offloader: Offloader | None, 
         text = result.text
         if offloader is not None:
             shown = offloader.shorten(tool, args, f"c{len(sizes)}", text)
-            lines = text.splitlines()[:look_back] if shown is not text else []
+            back = shown is not text and rng.random() < share
+            lines = text.splitlines()[:LOOK_BACK] if back else []
             text = "\n".join([shown, *lines])
         sizes.append(len(text))
         chars += ANSWER + len(text)
@@ -121,12 +123,14 @@ def overflow(ctx: ToolContext, window: int, seeds: int) -> None:
     """N-06."""
     offloader = Offloader(ctx.scratch, ctx.limits, frozenset({"read_file", "search", "spawn_subagent"}))
     print(f"N-06, window {window:,} tokens, median of {seeds} seeds:\n")
-    print("| mix | mean result, characters | turns without offload | with offload | with a look back |")
-    print("|---|---|---|---|---|")
+    shares = (0.0, 0.25, 0.5, 0.75, 1.0)
+    heads = " | ".join(f"looked back at {share:.0%}" for share in shares)
+    print(f"| mix | mean result, characters | turns without offload | {heads} |")
+    print("|---|---|---|" + "---|" * len(shares))
     for name, mix in mixes(ctx).items():
         groups = [
-            [turns(seed, mix, window, shorten, back) for seed in range(seeds)]
-            for shorten, back in ((None, 0), (offloader, 0), (offloader, 60))
+            [turns(seed, mix, window, shorten, share) for seed in range(seeds)]
+            for shorten, share in ((None, 0.0), *((offloader, share) for share in shares))
         ]
         plain, *others = (statistics.median(len(sizes) for sizes in group) for group in groups)
         mean = statistics.mean(size for sizes in groups[0] for size in sizes)

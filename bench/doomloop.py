@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from opendev.agents.doomloop import DoomLoop, Level
-from opendev.agents.transcript import TranscriptLine
 from opendev.core.chat import AssistantMessage, Message, ToolCall, ToolMessage
+from opendev.store.records import TranscriptLine
 from opendev.tools.catalog import BUILTIN, RECIPE
 from opendev.tools.registry import ToolRegistry
 from pydantic import ValidationError

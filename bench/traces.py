@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from opendev.agents.settings import AgentSettings
-from opendev.agents.transcript import TranscriptLine
 from opendev.core.agent import AgentReport
 from opendev.core.chat import (
     Message,
@@ -23,6 +22,7 @@ from opendev.core.chat import (
 )
 from opendev.core.tool import Limits
 from opendev.store.atomic import JsonlLog
+from opendev.store.records import TranscriptLine
 from opendev.tools.shell.process import ProcessShell
 
 __all__ = ["make_context", "messages_of", "mix_of", "plan", "record", "split"]

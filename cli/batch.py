@@ -17,7 +17,9 @@ from ..swarm.history import GitHistory
 from ..swarm.ports import RunSettings, SwarmPorts
 from ..swarm.recover import Recovered
 from ..swarm.run import SwarmRun
+from ..tools.shell.places import installs
 from ..tools.shell.process import ProcessShell
+from ..tools.shell.sandbox import Sandbox, Work, choose
 from ..worktrees.doctor import Doctor
 from ..worktrees.keeper import Keeper
 from ..worktrees.train import Train
@@ -106,7 +108,6 @@ async def _run(  # noqa: PLR0913 - the composition of one run
     draw: Callable[[Event], None],
     past: Recovered | None,
 ) -> RunReport:
-    run_dir = project.layout.run(options.run_id)
     wish = Wish()
     models = await asyncio.to_thread(_models, project, plan)
     with stopping(wish.say):  # around the hub as well: it must neither start nor stop half-way
@@ -119,7 +120,8 @@ async def _run(  # noqa: PLR0913 - the composition of one run
                 train=Train(keeper, plan.swarm.into, project.clock),
                 history=GitHistory(keeper.repo.admin),
                 agents=hub,
-                shell=ProcessShell(log_dir=run_dir / "commands", marker={"OPENDEV_RUN": options.run_id}),
+                shell=_shell(project, options.run_id, alone=True),
+                setup_shell=_shell(project, options.run_id, alone=False),
                 emit=hub.emit,
                 clock=project.clock,
                 ledger=LedgerRef(hub.model),
@@ -131,6 +133,15 @@ async def _run(  # noqa: PLR0913 - the composition of one run
             report = await run.run()
         await drawing
     return report
+
+
+def _shell(project: Project, run_id: str, *, alone: bool) -> ProcessShell:
+    """Runs verification (``alone``) or set-up, confined to the checkout it is for; a set-up may install, and fetch what it installs."""
+    run_dir, config, env = project.layout.run(run_id), project.config.sandbox, project.environment.child_env()
+    work = Work(alone=alone, installs=() if alone else installs(env))
+    settings = config if alone else config.model_copy(update={"network": "allow"})
+    sandbox = Sandbox(settings, work, env=env, home=project.layout.home)
+    return ProcessShell(log_dir=run_dir / "commands", marker={"OPENDEV_RUN": run_id}, sandbox=sandbox)
 
 
 def _models(project: Project, plan: SwarmPlan) -> tuple[str, ...]:
@@ -148,6 +159,7 @@ def _settings(
 ) -> RunSettings:
     config = project.config
     chosen = {Role.ACTION: plan.swarm.model} if plan.swarm.model else {}
+    confined = choose(config.sandbox)
     return RunSettings(
         run_id=options.run_id,
         run_dir=project.layout.run(options.run_id),
@@ -157,6 +169,8 @@ def _settings(
         models={**config.models(), **chosen},
         stronger=config.stronger_model(),
         env=project.environment.child_env(),
+        sandbox=confined.kind,
+        unconfined=confined.why if confined.kind == "none" else "",
         keep=options.keep,
         verify_timeout_s=config.swarm.verify_timeout_s,
         setup_timeout_s=config.swarm.setup_timeout_s,

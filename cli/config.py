@@ -1,4 +1,4 @@
-"""`opendev config show|explain|set|path|check`."""
+"""`opendev config show|explain|set|path|check|trust`."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,10 @@ import typer
 from ..configs.explain import explain
 from ..configs.load import load_config
 from ..configs.set_value import changed_settings
+from ..core.errors import ErrorKind, OpenDevError
+from ..policy.visible import visible
 from ..store.atomic import write_atomic
+from ..store.consent import agree, foreign_files, read_foreign, standing
 from .project import Project, open_project
 
 app = typer.Typer(
@@ -67,6 +70,37 @@ def check(context: typer.Context) -> None:
     project = open_project(context.obj)
     _warn(project)
     typer.echo("The settings are valid.")
+
+
+@app.command()
+def trust(
+    context: typer.Context,
+    file: Annotated[
+        Path | None, typer.Argument(help="a file of the list; without it, the list is printed")
+    ] = None,
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="take the consent back")] = False,
+) -> None:
+    """Agree to a file that comes with the project, as it is now. Example: opendev config trust .opendev/permissions.json"""
+    project = open_project(context.obj)
+    home = project.layout.home
+    if file is None:
+        for path in foreign_files(project.path):
+            typer.echo(f"{standing(home, path):12} {visible(str(path.relative_to(project.path)))}")
+        typer.echo("Hooks and MCP servers: opendev hooks list, opendev mcp list.", err=True)
+        return
+    path = project.path / file
+    if path not in foreign_files(project.path):
+        raise OpenDevError(
+            ErrorKind.USAGE, f"{file} is no file that needs consent.", "`opendev config trust` lists them."
+        )
+    if withdraw:
+        agree(home, str(path), None)
+        typer.echo(f"You withdrew the consent to {path}.")
+        return
+    content, digest = read_foreign(path)
+    typer.echo(visible(content.decode("utf-8", "replace")))
+    agree(home, str(path), digest)
+    typer.echo(f"You agreed to {path}, as it is now.", err=True)
 
 
 def _warn(project: Project) -> None:

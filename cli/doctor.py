@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ..core.errors import OpenDevError
+from ..tools.shell.sandbox import bubblewrap_fault, choose
 from .project import Project
 
 
@@ -44,6 +45,7 @@ def examine(project: Project) -> list[Finding]:
         ),
         _package("ray"),
         _package("litellm"),
+        _sandbox(project),
         _state(project),
         _model(project),
     ]
@@ -59,6 +61,22 @@ def _package(name: str) -> Finding:
         return Finding(name, True, version(name))
     except PackageNotFoundError:
         return Finding(name, False, "not installed", f"Run `pip install -c constraints.txt {name}`.")
+
+
+def _sandbox(project: Project) -> Finding:
+    mend = "Install bubblewrap (Debian, Fedora: package bubblewrap), or use Linux 6.2 or newer; docs/security.md."
+    settings = project.config.sandbox
+    try:
+        chosen = choose(settings)
+    except OpenDevError as error:  # asked for by name: nothing runs without it
+        return Finding("sandbox", False, error.info.message, mend)
+    detail = f"{chosen.why} The network is {'denied' if settings.network == 'deny' else 'allowed'}."
+    if settings.mode == "off":
+        return Finding("sandbox", False, chosen.why, "Set sandbox.mode to auto.", needed=False)
+    if chosen.kind == "landlock" and settings.mode == "auto":
+        detail += f" Bubblewrap would hide and protect more: {bubblewrap_fault(settings.network)}."
+    found = chosen.kind != "none"
+    return Finding("sandbox", found, detail if found else chosen.why, mend, needed=False)
 
 
 def _state(project: Project) -> Finding:

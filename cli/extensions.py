@@ -19,7 +19,7 @@ class Extensions:
     mcp: tuple[McpServer, ...] = ()
     skills: tuple[Skill, ...] = ()
     hooks: HookSet = field(default_factory=HookSet)
-    permissions: Permissions = Permissions()
+    permissions: Permissions = field(default_factory=Permissions)
     notes: tuple[str, ...] = ()
 
 

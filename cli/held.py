@@ -1,28 +1,57 @@
 """The session that a command works in: a new one, the newest or a named one; and a state root that can be written (D07, SES-08)."""
 
 import contextlib
+import shutil
 import sys
 import tempfile
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 
-from ..core.errors import OpenDevError
+from ..core.agent import AgentTask
+from ..core.chat import Role
+from ..core.errors import ErrorKind, OpenDevError
 from ..store.layout import Layout
 from ..store.sessions import OpenSession, SessionStore
 from .project import Project
 
+_SETTINGS = ("agents", "commands", "reminders", "skills")
+_SETTINGS_BYTES = 1_000_000
 
-@contextlib.contextmanager
-def writable(project: Project) -> Generator[Project]:
+
+def writable(project: Project) -> Project:
     """The project, with a temporary state root where its own cannot be written: the work is done, and a line on stderr says so."""
     try:
         project.layout.check_writable()
     except OpenDevError as error:
         home = Path(tempfile.mkdtemp(prefix="opendev-state-"))
-        sys.stderr.write(f"opendev: {error.info.message} This run keeps its state in {home}; no later run finds it.\n")
+        _take_settings(project.layout.home, home)
+        sys.stderr.write(
+            f"opendev: {error.info.message} This run keeps its state in {home}; no later run finds it.\n"
+        )
         project = replace(project, layout=Layout(home))
-    yield project
+    return project
+
+
+def _take_settings(source: Path, home: Path) -> None:
+    """The user's rules and settings hold in the other place too. Raises ``OpenDevError`` (config) when they cannot be read."""
+    try:
+        for entry in source.iterdir() if source.is_dir() else ():
+            if entry.is_file() and entry.stat().st_size < _SETTINGS_BYTES:
+                shutil.copyfile(entry, home / entry.name)
+            elif entry.is_dir() and entry.name in _SETTINGS:
+                shutil.copytree(entry, home / entry.name)
+    except (OSError, shutil.Error) as error:
+        raise OpenDevError(
+            ErrorKind.CONFIG,
+            f"The settings in {source} cannot be read: {error}.",
+            "Set OPENDEV_HOME to a folder you can read and write.",
+        ) from error
+
+
+def may_title(project: Project, held: OpenSession, task: AgentTask) -> bool:
+    """A light model makes a title for a session that goes on; one prompt's own words are title enough, and free."""
+    return project.config.sessions.titles == "auto" and not held.fresh and Role.COMPACT in task.models
 
 
 @contextlib.contextmanager

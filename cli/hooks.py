@@ -2,10 +2,11 @@
 
 import typer
 
+from ..actors.worker import AGENT_MARK
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.hooks import HookEvent, Hooks
+from ..policy.visible import visible
 from ..store.consent import agree
-from ..swarm.report import visible
 from ..tools.hook_trust import SETTINGS, digest_of, key_of
 from .extensions import load_hooks
 from .project import Project, open_project
@@ -32,6 +33,10 @@ def list_hooks(context: typer.Context) -> None:
 def trust(context: typer.Context) -> None:
     """Agree to the project's hooks, as they and the files they name are now. Example: opendev hooks trust"""
     project = open_project(context.obj)
+    if project.environment.get(AGENT_MARK):
+        raise OpenDevError(
+            ErrorKind.DENIED, "An agent cannot agree to hooks.", "A person has to, in a terminal."
+        )
     hooks = _theirs(project)
     digest = digest_of(hooks, str(project.path))
     if not digest:

@@ -52,7 +52,9 @@ def root(  # noqa: PLR0913 - the command line is fixed
     output: Annotated[Output, typer.Option(help="how to print the result")] = Output.TEXT,
     agent: Annotated[str, typer.Option(help="the agent type that works")] = "Main",
     model: Annotated[str | None, typer.Option(help="provider/NAME, above every setting")] = None,
-    mode: Annotated[Mode, typer.Option(help="plan refuses every tool that writes or runs")] = Mode.NORMAL,
+    mode: Annotated[
+        Mode | None, typer.Option(help="normal, or plan: refuses every tool that writes or runs")
+    ] = None,
     approve: Annotated[ApprovalLevel | None, typer.Option(help="how much passes without asking")] = None,
     thinking: Annotated[
         ThinkingLevel | None, typer.Option(help="how much the agent thinks before each step")
@@ -74,6 +76,12 @@ def root(  # noqa: PLR0913 - the command line is fixed
     ] = RuntimeChoice.AUTO,
     record: Annotated[Path | None, typer.Option(help="write every model answer to this file")] = None,
     replay: Annotated[Path | None, typer.Option(help="answer from a recorded file, without a model")] = None,
+    go_on: Annotated[
+        bool, typer.Option("--continue", help="go on with the newest session of this project")
+    ] = False,
+    resume: Annotated[
+        str | None, typer.Option(metavar="ID", help="go on with this session of this project")
+    ] = None,
     working_dir: Annotated[Path | None, typer.Option(help="the project; default: the current folder")] = None,
     version: Annotated[bool, typer.Option("--version", help="print the version")] = False,
 ) -> None:
@@ -82,6 +90,7 @@ def root(  # noqa: PLR0913 - the command line is fixed
     if version:
         typer.echo(f"opendev {__version__}")
         return
+    session = _session(resume, context.invoked_subcommand, go_on=go_on)
     _check_prompt(prompt, context.invoked_subcommand)
     if prompt is None:
         return
@@ -101,6 +110,7 @@ def root(  # noqa: PLR0913 - the command line is fixed
         runtime=runtime.value,
         record=record,
         replay=replay,
+        resume=session,
     )
     overrides = {
         "model": model,
@@ -108,6 +118,21 @@ def root(  # noqa: PLR0913 - the command line is fixed
         "thinking.level": thinking.value if thinking else None,
     }
     raise typer.Exit(run_prompt(working_dir, overrides, options))
+
+
+def _session(resume: str | None, subcommand: str | None, *, go_on: bool) -> str | None:
+    """The session to go on with, empty for the newest; None starts a new one. Raises ``OpenDevError`` (usage)."""
+    if go_on and resume is not None:
+        raise OpenDevError(ErrorKind.USAGE, "--continue does not go with --resume.", "Give one or the other.")
+    if (go_on or resume is not None) and subcommand is not None:
+        raise OpenDevError(
+            ErrorKind.USAGE, "A sub-command has no session to go on with.", "Leave --continue and --resume out."
+        )
+    if resume == "":
+        raise OpenDevError(
+            ErrorKind.USAGE, "--resume needs the id of a session.", "`opendev sessions list` shows them."
+        )
+    return "" if go_on else resume
 
 
 def _check_prompt(prompt: str | None, subcommand: str | None) -> None:

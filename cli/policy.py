@@ -8,12 +8,15 @@ from typing import Annotated
 import typer
 
 from ..core.approval import ApprovalLevel
+from ..core.errors import ErrorKind, OpenDevError
+from ..core.permissions import Permissions, by_priority
 from ..policy.gitconfig import judge_git
 from ..policy.rules import judge_command
 from ..policy.secrets import secrets_of
 from ..policy.shell import parts
 from ..policy.verdict import Verdict, join
-from .project import open_project
+from ..store.permissions import load_permissions, read_rules
+from .project import Project, open_project
 
 app = typer.Typer(
     help="Safety rules. Example: opendev policy check -- git push --force", no_args_is_help=True
@@ -33,6 +36,10 @@ def check(
     ],
     mode: Annotated[ApprovalLevel | None, typer.Option(help="the approval level to judge by")] = None,
     cwd: Annotated[Path | None, typer.Option(help="the folder it would run in; default: the project")] = None,
+    rules: Annotated[
+        Path | None,
+        typer.Option(help="a file of rules, in place of your own and the project's permissions.json"),
+    ] = None,
 ) -> None:
     """Judge a shell command and every simple command in it. Example: opendev policy check -- 'ls && rm -rf /'"""
     project = open_project(context.obj)
@@ -41,11 +48,12 @@ def check(
     root = (cwd or project.path).absolute()
     blocked = project.config.blocked_commands
     secrets = secrets_of(project.config.deny_read)
+    permissions = _permissions(project, rules)
 
     def judge(line: str) -> Verdict:
         return join(
             (
-                judge_command(line, level, (root,), blocked, root),
+                judge_command(line, level, (root,), blocked, root, permissions),
                 secrets.judge_command(line, root, root),
                 judge_git(line, level, root),
             )
@@ -53,7 +61,7 @@ def check(
 
     whole = judge(text)
     commands = [
-        {"text": part, "decision": found.decision, "rule": found.layer, "reason": found.reason}
+        {"text": part, "decision": found.decision, "rule": found.rule or found.layer, "reason": found.reason}
         for part in parts(text)
         if (found := judge(part))
     ]
@@ -61,8 +69,25 @@ def check(
         entry["decision"] == whole.decision for entry in commands
     ):  # the line as a whole is worse than its parts
         commands.append(
-            {"text": text, "decision": whole.decision, "rule": whole.layer, "reason": whole.reason}
+            {
+                "text": text,
+                "decision": whole.decision,
+                "rule": whole.rule or whole.layer,
+                "reason": whole.reason,
+            }
         )
     typer.echo(
         json.dumps({"decision": whole.decision, "floor": whole.layer == "floor", "commands": commands})
     )
+
+
+def _permissions(project: Project, rules: Path | None) -> Permissions:
+    """The rules that hold in the project, or those of the given file, as if they were the user's own."""
+    if rules is None:
+        return load_permissions(project.layout.home, project.path).permissions
+    if not rules.exists():
+        raise OpenDevError(
+            ErrorKind.USAGE, f"There is no file {rules}.", "Give a file in the format of permissions.json."
+        )
+    here = str(project.path)
+    return Permissions(rules=by_priority(tuple(r for r in read_rules(rules) if r.project in ("", here))))

@@ -11,23 +11,28 @@ from pathlib import Path
 from typing import Any
 
 from ..actors.hub import Hub
+from ..actors.spending import Spending
+from ..actors.titles import Titler
 from ..agents.custom import agent_types
 from ..core.agent import AgentReport, AgentStatus, AgentTask, Budget
 from ..core.approval import Mode
-from ..core.chat import Role, Usage
+from ..core.chat import Role
 from ..core.errors import ErrorInfo, ErrorKind, OpenDevError, exit_of
-from ..core.events import Event, RunFinished, RunStarted
+from ..core.events import Event, Notice, RunFinished, RunStarted
 from ..core.exits import Exit, combine
 from ..core.ids import new_id
 from ..core.ops import Interrupt
 from ..core.scope import Scope
 from ..llm.replay import Replay
+from ..policy.visible import visible
 from ..store.atomic import JsonlLog
-from ..swarm.report import visible
+from ..store.sessions import OpenSession
+from ..tools.shell.sandbox import choose
 from ..ui.headless import JsonLines
 from ..ui.terminal import PromptLines
 from .border import border
 from .catalogue import keep_current
+from .held import held_session, may_title, writable
 from .project import Project, open_project
 from .stdio import lost, own_stdio, say
 from .wiring import RuntimeKind, keeper_if_repository, open_hub, own_agents
@@ -53,7 +58,7 @@ class PromptOptions:
     prompt: str
     output: str
     agent: str
-    mode: Mode
+    mode: Mode | None  # None: the session's, normal in a new one
     verify: str
     scope: Scope
     done: str
@@ -62,6 +67,7 @@ class PromptOptions:
     runtime: RuntimeKind
     record: Path | None
     replay: Path | None
+    resume: str | None = None  # a session's id, empty for the newest; None starts a new one
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,7 @@ class _Done:
 
     report: AgentReport
     code: Exit
+    notes: tuple[str, ...] = ()
 
 
 def run_prompt(working_dir: Path | None, overrides: Mapping[str, Any], options: PromptOptions) -> int:
@@ -80,13 +87,16 @@ def run_prompt(working_dir: Path | None, overrides: Mapping[str, Any], options: 
         draw = stream if options.output == "stream-json" else PromptLines(stdio.err)
         try:
             with border():
-                project = open_project(working_dir, overrides)
+                project = writable(open_project(working_dir, overrides))
                 models = _models(project, options)
                 _check(project, options, models)
                 if options.replay is None:
                     keep_current(project, models.values())
-                with stdio.diverted(project.layout.run(session) / "runtime.log"):
-                    done = asyncio.run(_run(project, _task(project, session, options, models), options, draw))
+                with held_session(project, options.resume) as held:
+                    session = held.id
+                    with stdio.diverted(project.layout.run(session) / "runtime.log"):
+                        task = _task(project, held, options, models)
+                        done = asyncio.run(_run(project, held, task, options, draw))
         except OpenDevError as error:
             done = _Done(
                 _unstarted(session, options, AgentStatus.FAILED, error.info), exit_of(error.info.kind)
@@ -139,7 +149,6 @@ def _models(project: Project, options: PromptOptions) -> dict[Role, str]:
 
 
 def _check(project: Project, options: PromptOptions, models: Mapping[Role, str]) -> None:
-    project.layout.check_writable()
     if not options.prompt.strip():
         raise OpenDevError(
             ErrorKind.USAGE, "The prompt is empty.", 'Say what to do: opendev -p "Fix the failing test".'
@@ -163,52 +172,73 @@ def _check(project: Project, options: PromptOptions, models: Mapping[Role, str])
 
 
 async def _run(
-    project: Project, task: AgentTask, options: PromptOptions, draw: Callable[[Event], None]
+    project: Project,
+    held: OpenSession,
+    task: AgentTask,
+    options: PromptOptions,
+    draw: Callable[[Event], None],
 ) -> _Done:
     with _interruptible() as stop:
         desk = await asyncio.to_thread(keeper_if_repository, project)
         async with open_hub(
-            project, task.run_id, options.runtime, desk=desk, record=options.record, replay=options.replay
+            project,
+            task.run_id,
+            options.runtime,
+            desk=desk,
+            record=options.record,
+            replay=options.replay,
+            startup="startup" if held.fresh else "resume",
         ) as hub:
             drawing = asyncio.create_task(_draw(hub, draw))
             await asyncio.sleep(0)  # it subscribes now: also the events of the shortest run are drawn
-            await hub.model.ask("open_scope", task.scopes[0], options.max_cost_usd, None)
+            spending = await Spending.begin(hub, task.scopes[0], options.max_cost_usd)
+            titler = Titler(hub.model, held.files)
+            if may_title(project, held, task) and options.replay is None:
+                titler.start(task.models[Role.COMPACT], task.scopes)
             hub.emit(RunStarted(what="prompt", detail={"prompt": task.prompt, "root": task.root}))
             stop.hub = hub
             report = await hub.run_agent(task)
-            usage, calls = await _spent(hub, replayed=options.replay is not None)
+            await titler.close()
+            await spending.refresh()
+            await _keep_cost(hub, held, spending)
+            # A replay spends nothing by the ledger: its numbers are those of the recording.
+            usage, calls = spending.run if options.replay is None else hub.total
             code = _exit(report)
             hub.emit(RunFinished(status=report.status, exit_code=code))
         await drawing
-    return _Done(report.model_copy(update={"usage": usage, "model_calls": calls}), code)
+    whole = report.model_copy(update={"usage": usage, "model_calls": calls})
+    confined = choose(project.config.sandbox)
+    return _Done(whole, code, (confined.why,) if confined.kind == "none" else ())
 
 
-async def _spent(hub: Hub, *, replayed: bool) -> tuple[Usage, int]:
-    """What the whole tree of agents used, by the ledger: it also holds calls that were cut off. A replay spends nothing there."""
+async def _keep_cost(hub: Hub, held: OpenSession, spending: Spending) -> None:
+    """The totals of the whole tree of agents into the session's record; the ledger has them even when that fails."""
     try:
-        totals = await hub.model.ask("totals")
-    except OpenDevError:
-        return hub.total  # the model service died; this is what its answers told
-    return hub.total if replayed else (Usage.model_validate(totals["usage"]), int(totals["calls"]))
+        await asyncio.to_thread(held.save_cost, spending.total)
+    except OpenDevError as error:
+        hub.emit(Notice(level="warning", text=error.info.sentence()))
 
 
-def _task(project: Project, session: str, options: PromptOptions, models: dict[Role, str]) -> AgentTask:
+def _task(project: Project, held: OpenSession, options: PromptOptions, models: dict[Role, str]) -> AgentTask:
+    session = held.id
     spec = agent_types(own_agents(project).specs)[options.agent]
     if project.loaded.origins["model"][-1].layer == "command line":
         spec = spec.model_copy(update={"model": ""})  # --model is above every setting, the agent's own too
     return AgentTask(
         id=f"main-{session}",
         run_id=session,
+        session=session,
         spec=spec,
         prompt=_four_parts(options),
         root=str(project.path),
         scope=options.scope,
-        mode=options.mode,
+        mode=options.mode or held.mode(),
         approve=project.config.approval_level,
         models=models,
         budget=Budget(max_cost_usd=options.max_cost_usd, max_iterations=options.max_iterations),
         scopes=(f"run:{session}",),
         verify=options.verify,
+        history=() if held.fresh else held.files.history(),
         stream=True,
     )
 
@@ -226,7 +256,7 @@ def _four_parts(options: PromptOptions) -> str:
 
 
 async def _draw(hub: Hub, draw: Callable[[Event], None]) -> None:
-    async for event in hub.subscribe():
+    async for event in hub.subscribe(hub.began):  # a session that goes on has shown the others
         draw(event)
 
 
@@ -276,4 +306,5 @@ def _result(session: str, done: _Done) -> dict[str, Any]:
         "wall_s": report.wall_s,
         "files_changed": list(report.files_changed),
         "error": report.error.model_dump(mode="json") if report.error else None,
+        **({"notes": list(done.notes)} if done.notes else {}),
     }

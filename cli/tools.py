@@ -23,6 +23,8 @@ from ..core.model import JsonObject
 from ..core.scope import Scope
 from ..core.tool import AgentMemo, Tool, ToolContext, ToolResult
 from ..policy.gate import Gate
+from ..policy.secrets import values_in
+from ..store.permissions import load_permissions
 from ..tools.catalog import BUILTIN, RECIPE
 from ..tools.dispatch import Dispatcher
 from ..tools.files import SeenHashes
@@ -33,6 +35,7 @@ from ..tools.registry import ToolRegistry
 from ..tools.shell.background import BackgroundTasks
 from ..tools.shell.process import ProcessShell
 from ..tools.shell.reap import HAS_PROC, kill_marked
+from ..tools.shell.sandbox import Sandbox, Work, choose
 from .extensions import load_hooks
 from .project import Project, open_project
 from .signals import stopping
@@ -144,8 +147,13 @@ async def _run(project: Project, call: ToolCall, level: ApprovalLevel) -> ToolRe
     scratch = project.layout.home / "scratch" / agent
     await asyncio.to_thread(scratch.mkdir, mode=0o700, parents=True, exist_ok=True)
     marker = {AGENT_MARK: agent}
-    shell = ProcessShell(log_dir=scratch, marker=marker)
-    processes = BackgroundTasks(root=project.path, marker=marker)
+    confined = await asyncio.to_thread(choose, project.config.sandbox)
+    if confined.kind == "none" and call.name == "run_command":
+        typer.echo(confined.why, err=True)
+    work = Work(roots=(project.path, scratch))
+    sandbox = Sandbox(project.config.sandbox, work, env=env, home=project.layout.home)
+    shell = ProcessShell(log_dir=scratch, marker=marker, sandbox=sandbox)
+    processes = BackgroundTasks(root=project.path, marker=marker, sandbox=sandbox)
     symbols = LspSymbols(
         env=env,
         cache_dir=project.layout.home / "cache",
@@ -221,6 +229,9 @@ def _drop(_event: Event) -> None:
 async def _dispatch(
     project: Project, call: ToolCall, level: ApprovalLevel, context: ToolContext, hooks: HookEngine
 ) -> ToolResult:
+    rules = await asyncio.to_thread(load_permissions, project.layout.home, project.path)
+    for text in rules.notes:
+        typer.echo(text, err=True)
     gate = Gate(
         level=level,
         mode=Mode.NORMAL,
@@ -229,6 +240,7 @@ async def _dispatch(
         extra_roots=(context.scratch,),
         blocked_commands=project.config.blocked_commands,
         deny_read=project.config.deny_read,
+        permissions=rules.permissions,
     )
     kept: list[Event] = []
     results: list[ToolResult] = []
@@ -240,6 +252,7 @@ async def _dispatch(
         emit=kept.append,
         clock=project.clock,
         agent="by hand",
+        known=values_in(project.path),
         on_result=results.append,
         hooks=AgentHooks(hooks, project.path),
     )

@@ -21,6 +21,7 @@ from ..core.permissions import Rule
 from ..core.ports import LeaseDesk, Runtime
 from ..core.tool import Limits, WebRules
 from ..store.permissions import add_rules
+from ..tools.shell.sandbox import choose
 from ..worktrees.keeper import Keeper
 from .catalogue import local_file, open_catalog
 from .extensions import load_extensions
@@ -46,6 +47,7 @@ async def open_hub(  # noqa: PLR0913 - the composition of one run
     config = project.config
     custom = await asyncio.to_thread(own_agents, project)
     more = await asyncio.to_thread(load_extensions, project)
+    confined = await asyncio.to_thread(choose, config.sandbox)
     settings = HubSettings(
         run_id=run_id,
         runtime=runtime,
@@ -71,6 +73,7 @@ async def open_hub(  # noqa: PLR0913 - the composition of one run
             }
         ),
         diagnostics=config.lsp.diagnostics == "on",
+        sandbox=config.sandbox,
     )
     ports = HubPorts(
         clock=project.clock,
@@ -88,6 +91,8 @@ async def open_hub(  # noqa: PLR0913 - the composition of one run
         await hub.start()
         for text in (*project.loaded.warnings, *custom.refused, *custom.notes, *more.notes):
             hub.emit(Notice(level="warning", text=text))
+        if confined.kind == "none":
+            hub.emit(Notice(level="warning", text=confined.why))
         yield hub
     finally:
         await hub.stop()
@@ -137,6 +142,7 @@ def agent_settings(
         thresholds=config.context.thresholds,
         small_window=config.context.small_window,
         repo_map_tokens=config.context.repo_map_tokens,
+        auto_save_interval=config.sessions.auto_save_interval,
         limits=tool_limits(config),
         blocked_commands=config.blocked_commands,
         deny_read=config.deny_read,

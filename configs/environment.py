@@ -1,5 +1,7 @@
 """What the environment says: the state root, keys for the model service, and a scrubbed copy for child processes."""
 
+import os
+import pwd
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +15,8 @@ _PROVIDER = re.compile(
     re.IGNORECASE,
 )
 _NOT_FOR_CHILDREN = re.compile(r"^(OPENDEV_|RAY_|GIT_|LITELLM_)|^PYTHONBREAKPOINT$")
+
+_KEY_CHARS = 8  # shorter values would blot out ordinary words
 
 
 class Environment:
@@ -31,9 +35,11 @@ class Environment:
 
     @property
     def home(self) -> Path:
-        """The state root: ``OPENDEV_HOME``, else ``~/.opendev``."""
-        chosen = self.get("OPENDEV_HOME")
-        return Path(chosen).expanduser().absolute() if chosen else Path(self.get("HOME", "/")) / ".opendev"
+        """The state root: ``OPENDEV_HOME``, else ``~/.opendev``; the account's own folder where ``HOME`` is not set (D07)."""
+        if chosen := self.get("OPENDEV_HOME"):
+            return Path(chosen).expanduser().absolute()
+        home = self.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir
+        return Path(home).absolute() / ".opendev"
 
     def child_env(self) -> dict[str, str]:
         """For commands of agents: no keys, nothing that redirects git, nothing of ours or Ray's (ACT-14, T-16)."""
@@ -42,6 +48,10 @@ class Environment:
             for name, value in self._values.items()
             if not _SECRET.search(name) and not _NOT_FOR_CHILDREN.search(name)
         }
+
+    def secret_values(self) -> tuple[str, ...]:
+        """The values of all keys and passwords here, long enough to be one: they are taken out of what is handed on."""
+        return tuple(v for name, v in self._values.items() if _SECRET.search(name) and len(v) >= _KEY_CHARS)
 
     def provider_env(self) -> dict[str, str]:
         """Keys and addresses of model providers; only the model service gets them (CFG-04)."""

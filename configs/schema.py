@@ -77,10 +77,12 @@ class Context(Frozen):
 
 
 class Memory(Frozen):
-    """The project's playbook: used and extended or not; tokens that memory work may use in one run; seconds after the end."""
+    """The project's playbook: used and extended or not; tokens that memory work may use in one run, and the share of the run's
+    own tokens beyond which no further reflection begins; seconds after the end."""
 
     playbook: bool
     max_tokens: int = Field(ge=0)
+    share: float = Field(ge=0, le=1)
     finish_s: float = Field(ge=0, le=120)
 
 
@@ -125,6 +127,13 @@ class SandboxSettings(Frozen):
     network: Literal["allow", "deny"] = "allow"
     write: tuple[str, ...] = ()
     hide: tuple[str, ...] = ()
+
+
+class Sessions(Frozen):
+    """Turns between two writes of a session's record (SES-04); whether the compact model makes titles (SES-07)."""
+
+    auto_save_interval: int = Field(ge=1, le=100)
+    titles: Literal["auto", "off"]
 
 
 class RuntimeSettings(Frozen):
@@ -177,6 +186,7 @@ class AppConfig(Frozen):
     catalog: CatalogSettings
     swarm: Swarm
     sandbox: SandboxSettings
+    sessions: Sessions
     runtime: RuntimeSettings
     web: Web
     hooks: Hooks

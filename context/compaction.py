@@ -30,6 +30,8 @@ _MAX_USELESS = 2
 _MAX_RESERVE_SHARE = 0.25
 _LEAST_WINDOW = 4_096  # a provider that refuses less refuses for another reason
 _SUMMARY_S = 180.0
+NOTES = "notes.md"  # in the scratch folder; the system prompt names it too
+_NOTES_BYTES = 2_000
 _ROSTER_S = 5.0
 
 
@@ -231,6 +233,7 @@ class Compaction:
             text,
             _titled("Files touched", artifacts),
             request.state,
+            await asyncio.to_thread(_notes, self._view.scratch / NOTES),
             _titled("Sub-agents", await self._children()),
             _titled("What the user said, newest last", user_words(messages[first:upto], room)),
         )
@@ -280,6 +283,19 @@ class Compaction:
                 shown = self._view.shown(result)
                 if isinstance(shown, ToolMessage) and len(shown.content) > max(preview + 100, SHORT_CHARS):
                     await self._view.offload(shown, preview)
+
+
+def _notes(path: Path) -> str:
+    """The newest of the agent's own notes, which are read again from the file and not from the summary (BLG-12)."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - _NOTES_BYTES))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    cut = "[…]\n" if size > _NOTES_BYTES else ""
+    return _titled(f"Your notes (the whole of them: {path})", f"{cut}{text.strip()}")
 
 
 def _titled(title: str, text: str) -> str:

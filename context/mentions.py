@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..policy.visible import inert
+
 MAX_MENTIONS = 20
 REFERENCES_HEAD = "<system-reminder>\n# References"
 IMAGES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp"})
@@ -59,4 +61,4 @@ def references(blocks: Sequence[tuple[str, str]], notes: Sequence[str]) -> str:
 
 def _safe(text: str) -> str:
     """``text``, unable to close the tag it will stand in."""
-    return text.replace("</system-reminder", "<\\/system-reminder")
+    return inert(text)

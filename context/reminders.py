@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..core.chat import MessageClass, UserMessage
 from ..core.errors import ErrorInfo
+from ..policy.visible import inert
 from .detectors import classify
 
 TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
@@ -130,5 +131,5 @@ def load_own(folders: Iterable[Path]) -> dict[str, str]:
 
 def _value(value: object) -> str:
     """``value`` as text, bounded, unable to close the tag it will stand in."""
-    text = str(value).replace("</system-reminder", "<\\/system-reminder")
+    text = inert(str(value))
     return text if len(text) <= _VALUE_CHARS else f"[…]{text[-_VALUE_CHARS:]}"

@@ -1,6 +1,9 @@
 """Agents as data: what an agent may do (spec), what it is asked (task), how it ended (report)."""
 
 from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field
 
 from .approval import ApprovalLevel, Mode
 from .chat import Message, Role, Usage
@@ -8,6 +11,13 @@ from .errors import ErrorInfo
 from .model import Frozen, Persisted
 from .scope import Scope
 from .ticket import RecipeStep
+
+
+class DockerConfig(Frozen):
+    """The container an agent's commands run in (AGT-09). ``network``: none, bridge or host, as Docker means them."""
+
+    image: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:@-]*$", max_length=300)
+    network: Literal["none", "bridge", "host"] = "none"
 
 
 class AgentSpec(Frozen):
@@ -24,6 +34,7 @@ class AgentSpec(Frozen):
     model: str = ""
     calls_model: bool = True  # the Ask-User agent makes no model call (SUB-14)
     builtin: bool = True
+    docker: DockerConfig | None = None
     offered: bool = True  # listed in the description of spawn_subagent
 
 

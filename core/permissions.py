@@ -1,7 +1,7 @@
 """The rules of permissions.json: which calls pass, are refused or go to a person (APR-02, APR-03, APR-05)."""
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Literal, cast
 
 import regex
 from pydantic import Field, model_validator
@@ -51,10 +51,12 @@ class Rule(Frozen):
 
     @model_validator(mode="before")
     @classmethod
-    def _danger_denies(cls, value: Any) -> Any:
-        if isinstance(value, dict) and value.get("rule_type") == RuleType.DANGER and "action" not in value:  # pyright: ignore[reportUnknownMemberType]
-            return {**value, "action": Action.DENY}
-        return value  # pyright: ignore[reportUnknownVariableType]
+    def _danger_denies(cls, value: object) -> object:
+        if not isinstance(value, dict):
+            return value
+        given = cast("JsonObject", value)
+        unsaid = given.get("rule_type") == RuleType.DANGER and "action" not in given
+        return {**given, "action": Action.DENY} if unsaid else given
 
     @model_validator(mode="after")
     def _makes_sense(self) -> "Rule":

@@ -116,9 +116,7 @@ class SessionMeta(Frozen):
 
     def with_snapshot(self, tree: str, at: str, **more: Any) -> "SessionMeta":
         """This session with one more tree hash; the oldest go beyond 200."""
-        return self.with_metadata(
-            snapshots=[*self.snapshots, {"tree": tree, "at": at, **more}][-SNAPSHOTS:]
-        )
+        return self.with_metadata(snapshots=[*self.snapshots, {"tree": tree, "at": at, **more}][-SNAPSHOTS:])
 
     def ended(self, at: str, status: str, usage: Usage, calls: int) -> "SessionMeta":
         """This session after a run of its agent; what earlier runs cost is added up."""

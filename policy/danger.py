@@ -4,20 +4,31 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 
+from .code import code_of
+from .interpreters import READERS, SHELLS, STDIN, is_interpreter
 from .shell import Simple
 from .targets import absolute as absolute_path
 from .targets import is_device, is_protected, names_part, protected
-from .unwrap import INTERPRETERS, READERS, SHELLS, WRAPPERS
 from .words import Word
+from .wrappers import WRAPPERS
 
-_DOWNLOADERS = frozenset({"curl", "wget", "fetch", "aria2c", "lwp-request", "lynx", "http", "https", "xh"})
-_ESCALATE = frozenset({"sudo", "doas", "su", "pkexec", "run0", "sudoedit"})
-_DISKS = frozenset(
-    {"fdisk", "sfdisk", "sgdisk", "gdisk", "parted", "wipefs", "blkdiscard", "mkswap", "hdparm", "cfdisk"}
+_DOWNLOADERS = frozenset(
+    "curl wget fetch aria2c lwp-request lynx links w3m http https xh ftp tftp nc ncat netcat socat GET".split()
 )
-_POWER = frozenset({"reboot", "shutdown", "halt", "poweroff", "telinit"})
-WRITERS = frozenset({"tee", "cp", "mv", "shred", "truncate", "install", "ln", "rsync"})
-_EVERYBODY = re.compile(r"0*[0-7]?777|[ugo]*[oa][ugoa]*[+=]rwx")
+# Other programs of which the words say that they fetch.
+_REMOTE = {
+    "ssh": r"", "scp": r":", "gh": r"^(?:api|gist view|release download)", "aws": r"s3 cp s3:", "gsutil": r"^(?:cat|cp)", "rsync": r"\w:",
+    "git": r"^archive --remote",
+}  # fmt: skip
+_ESCALATE = frozenset("sudo doas su pkexec run0 sudoedit runuser gosu su-exec chroot nsenter machinectl".split())
+_DISKS = frozenset(
+    "fdisk sfdisk sgdisk gdisk parted wipefs blkdiscard mkswap hdparm cfdisk mke2fs mkdosfs mkntfs newfs badblocks cryptsetup pvcreate "
+    "pvremove vgremove lvremove nvme diskutil".split()
+)
+_VOLUMES = {"lvremove": "", "vgremove": "", "zpool": r"^(?:destroy|labelclear)", "diskutil": r"(?i)^(?:erase|partition|zero|secure)"}
+_POWER = frozenset({"reboot", "shutdown", "halt", "poweroff", "telinit", "kexec"})
+WRITERS = frozenset({"tee", "cp", "mv", "shred", "truncate", "install", "ln", "rsync", "sponge", "pv"})
+_MODE = re.compile(r"([ugoa]*)[+=]([rwxXst]+)")
 _SECRET_FOLDERS = (".ssh", ".gnupg")
 
 
@@ -62,17 +73,21 @@ def deletes_found(item: Simple) -> bool:
     texts = [word.text for word in item.args]
     if "-delete" in texts:
         return True
-    starts = [
-        texts[i + 1].rsplit("/", 1)[-1]
-        for i, t in enumerate(texts[:-1])
-        if t in ("-exec", "-execdir", "-ok", "-okdir")
-    ]
-    return any(start in ("rm", "rmdir", "unlink", "shred") for start in starts)
+    starts = [texts[i + 1 :] for i, t in enumerate(texts[:-1]) if t in ("-exec", "-execdir", "-ok", "-okdir")]
+    removes = re.compile(r"(?:^|[\s/;&|'\"(])(?:rm|rmdir|unlink|shred|truncate)(?:\s|$)")
+    return any(removes.search(" ".join(start)) for start in starts)
 
 
 def is_downloader(item: Simple) -> bool:
     """Whether the command fetches from the network."""
-    return item.name in _DOWNLOADERS
+    if item.name in _DOWNLOADERS or any((r.target and r.target.text.startswith("/dev/tcp/")) for r in item.redirects):
+        return True
+    words = _REMOTE.get(item.name)
+    return words is not None and bool(re.search(words, _text(item)))
+
+
+def _text(item: Simple) -> str:
+    return " ".join(word.text for word in item.args)
 
 
 def _rm(item: Simple, root: str) -> str:
@@ -96,27 +111,50 @@ def _find(item: Simple, _root: str) -> str:
 def _finds_protected(item: Simple) -> bool:
     starts: list[Word] = []
     for word in item.args:
-        if word.text.startswith(("-", "(", "!")) and word.text not in ("-H", "-L", "-P"):
+        if word.text.startswith(("-", "(", "!")) and word.text not in ("-H", "-L", "-P", "--"):
             break
         starts.append(word)
+    starts = [word for word in starts if not word.text.startswith("-")] or [Word(".")]
     # The working folder itself is an ordinary start of a search; its deletion asks (confirm).
-    paths = [absolute_path(word, item.cwd) for word in starts if not word.text.startswith("-")]
-    return any(path is not None and is_protected(path, "") for path in paths)
+    return any(word.static and protected(word, item.cwd, "") for word in starts)
+
+
+def _moved(item: Simple, _root: str) -> str:
+    """Folders that are moved away, or emptied by the deletions of a copy."""
+    given = operands(item.args)
+    if item.name == "mv" and any(protected(word, item.cwd, "") and word.text != "*" for word in given[:-1]):
+        return "it moves a protected folder away"
+    deletes = item.name == "rsync" and any(word.text.startswith("--del") for word in item.args)
+    if deletes and given and protected(given[-1], item.cwd, ""):
+        return "it deletes what is in a protected folder"
+    if item.name in ("rimraf", "trash", "trash-put", "del-cli", "gio", "rmdir") and any(
+        (path := absolute_path(word, item.cwd)) is not None and is_protected(path, "") for word in given
+    ):
+        return "it deletes a protected folder"
+    return ""
 
 
 def _escalation(item: Simple, _root: str) -> str:
-    return f"{item.name} takes the rights of another user" if item.name in _ESCALATE else ""
+    takes = item.name in _ESCALATE or (item.name == "setpriv" and "id=" in _text(item))
+    return f"{item.name} takes the rights of another user" if takes else ""
 
 
 def _modes(item: Simple, _root: str) -> str:
     if item.name not in ("chmod", "chown", "chgrp"):
         return ""
     args = operands(item.args)
-    if item.name == "chmod" and args and _EVERYBODY.fullmatch(args[0].text):
+    if item.name == "chmod" and args and _everybody(args[0].text):
         return "chmod 777 lets everybody write"
-    if has_flag(item.args, "R", "--recursive") and any(protected(w, item.cwd, "") for w in args[1:]):
+    if has_flag(item.args, "R", "--recursive") and any(protected(w, item.cwd, "") for w in args):
         return f"{item.name} of a protected folder with everything in it"
     return ""
+
+
+def _everybody(mode: str) -> bool:
+    """Whether everybody may read, write and run it then."""
+    clauses = (_MODE.fullmatch(clause) for clause in mode.split(","))
+    symbolic = any(found and set("oa") & set(found[1]) and set("rwx") <= set(found[2]) for found in clauses)
+    return symbolic or bool(re.fullmatch(r"0*[0-7]?777", mode))
 
 
 def _disks(item: Simple, _root: str) -> str:
@@ -125,6 +163,8 @@ def _disks(item: Simple, _root: str) -> str:
     if name == "dd":
         targets = [Word(w.text[3:], w.static) for w in item.args if w.text.startswith("of=")]
         return "dd writes over a device" if any(is_device(word, item.cwd) for word in targets) else ""
+    if name in _VOLUMES and re.search(_VOLUMES[name], _text(item)):
+        return f"{name} destroys a volume"
     if (name in _DISKS or name == "mkfs" or name.startswith("mkfs.")) and device:
         return f"{name} writes over a device"
     if name in WRITERS and device:
@@ -150,16 +190,25 @@ def _power(item: Simple, _root: str) -> str:
     words = [word.text for word in item.args]
     if item.name in _POWER or (item.name == "init" and words[:1] in (["0"], ["6"])):
         return "it stops the machine"
-    if item.name == "systemctl" and {"poweroff", "reboot", "halt", "kexec", "suspend", "hibernate"} & set(
-        words
-    ):
+    if item.name in ("systemctl", "loginctl") and {
+        *("poweroff", "reboot", "halt", "kexec", "suspend", "hibernate", "isolate", "rescue", "emergency")
+    } & set(words):
         return "it stops the machine"
     return ""
 
 
 def _remote_code(item: Simple, _root: str) -> str:
     """A download that is run: from a pipe, or by a substitution at the place where the code stands."""
-    if not (item.name in INTERPRETERS or item.name in READERS or re.fullmatch(r"python3?\.\d+", item.name)):
+    network = "it runs code straight from the network"
+    first = item.words[0] if item.words else None
+    if first is not None and not first.static and any(_fetches(other) for other in item.nested):
+        return network  # `$(curl …)`
+    if _fetches(item) and any(inner.name in SHELLS and not inner.args for inner in item.nested):
+        return network  # `curl … > >(sh)`
+    if item.name in SHELLS and any((r.target and r.target.text.startswith("/dev/tcp/")) for r in item.redirects):
+        return "it hands a shell to the network"
+    runs = is_interpreter(item) or item.name in READERS or item.name in ("at", "batch", "crontab", "make", "gmake")
+    if not runs:
         return ""
     code = _code_words(item)
     inside = any(is_downloader(other) for other in item.nested) and (
@@ -169,23 +218,37 @@ def _remote_code(item: Simple, _root: str) -> str:
             for r in item.redirects
         )
     )
-    # `curl … | python3 -m json.tool` reads data; an interpreter without code of its own runs what it is given.
-    piped = any(_fetches(other) for other in item.upstream) and (item.name in SHELLS or not code)
-    return "it runs code straight from the network" if inside or piped else ""
+    return network if inside or (any(_fetches(other) for other in item.upstream) and _reads_code(item, code)) else ""
+
+
+def _reads_code(item: Simple, code: tuple[Word, ...]) -> bool:
+    """Whether what comes by the pipe is code: `curl … | python3 -m json.tool` reads data."""
+    if item.name in ("make", "gmake"):
+        return any(word.text in ("-f-", "--file=-", "-") or word.text in STDIN for word in item.args)
+    if item.name in READERS:
+        return any(word.text in STDIN or not word.static for word in item.args)
+    # An interpreter without code of its own runs what it is given; `deno run -` says so.
+    return item.name in (*SHELLS, "at", "batch", "crontab") or not code or any(word.text in STDIN for word in item.args)
 
 
 def _code_words(item: Simple) -> tuple[Word, ...]:
     """Where an interpreter's code comes from: the words after ``-c``/``-e``/``-m``, else its first operand (``eval``: all)."""
     if item.name in READERS:
         return item.args
-    given = tuple(b for a, b in pairwise(item.args) if re.fullmatch(r"-[A-Za-z]*[cem]", a.text))
-    return given or tuple(word for word in operands(item.args) if word.text != "-")[:1]
+    given = tuple(b for a, b in pairwise(item.args) if re.fullmatch(r"-[A-Za-z]*[cemr]|-n?p?e|--eval", a.text))
+    return given or tuple(word for word in operands(item.args) if word.text not in STDIN)[:1]
 
 
 def _fetches(item: Simple) -> bool:
     return is_downloader(item) or (
         item.name in WRAPPERS and any(word.text in _DOWNLOADERS for word in item.args)
     )
+
+
+def _code(item: Simple, _root: str) -> str:
+    """What can be seen in the code that an interpreter is given."""
+    code = code_of(item)
+    return code.floor if code is not None else ""
 
 
 _RULES: tuple[Callable[[Simple, str], str], ...] = (
@@ -197,4 +260,6 @@ _RULES: tuple[Callable[[Simple, str], str], ...] = (
     _redirects,
     _power,
     _remote_code,
+    _moved,
+    _code,
 )

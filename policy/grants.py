@@ -10,11 +10,12 @@ from ..core.approval import ApprovalAnswer, ApprovalRequest
 from ..core.chat import canonical
 from ..core.model import Frozen, JsonObject
 from ..core.permissions import COMMANDS, Action, Rule, RuleType
-from .permissions import about_command
+from .interpreters import INTERPRETERS
+from .permissions import STARTERS, about_command
 from .redact import redact
 from .safe import read_only
 from .shell import parse
-from .unwrap import INTERPRETERS, WRAPPERS, layers
+from .unwrap import layers
 
 PATH_ARGUMENTS = ("file_path", "path", "source", "destination", "directory", "cwd", "working_dir")
 PLAN = "present_plan"  # its answers are decisions about a plan, never rights
@@ -25,7 +26,7 @@ _MAX_RULES = 5  # that one answer may save
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9:_-]*")
 _EXACT = (
     INTERPRETERS
-    | WRAPPERS
+    | STARTERS
     | frozenset(
         [
             "rm",

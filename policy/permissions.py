@@ -8,17 +8,18 @@ from dataclasses import replace
 import regex
 
 from ..core.permissions import COMMANDS, Action, Rule, RuleType
-from .confirm import git_words
+from .gitwork import git_words
 from .safe import plain_surroundings, read_only
 from .shell import Script, Simple
 from .verdict import Verdict, allow, ask, deny
 
 LAYER = "rules"
-_TIME_S = 0.2  # for one regular expression
+_TIME_S = 0.1  # for one regular expression
 # What they do is in their arguments, or changes what later words mean (S45): only their exact words can be allowed.
-_ANYTHING = frozenset(
-    ["alias", "bind", "builtin", "command", "compgen", "complete", "coproc", "enable", "env", "eval", "exec", "hash", "mapfile",
-     "readarray", "source", ".", "trap", "xargs", "nohup", "setsid", "sudo"]
+STARTERS = frozenset(
+    ["alias", "bind", "builtin", "busybox", "chroot", "command", "compgen", "complete", "coproc", "doas", "enable", "env", "eval",
+     "exec", "flock", "hash", "ionice", "mapfile", "nice", "nohup", "parallel", "readarray", "script", "setsid", "source", ".", "ssh",
+     "stdbuf", "strace", "sudo", "time", "timeout", "trap", "unshare", "watch", "xargs"]
 )  # fmt: skip
 
 
@@ -29,10 +30,12 @@ def first_rule(rules: Sequence[Rule], about: Callable[[Rule], bool]) -> Rule | N
 
 def verdict_of(rule: Rule | None, shown: str) -> Verdict:
     """What a rule says of the call ``shown``; no rule has no objection."""
-    if rule is None or rule.action is Action.APPROVE:
+    if rule is None:
         return allow(LAYER)
     name = f"the rule `{rule.label}` of permissions.json"
     match rule.action:
+        case Action.APPROVE:
+            found = allow(LAYER, f"Allowed by {name}.")
         case Action.DENY:
             found = deny(LAYER, f"{shown} is refused by {name}.")
         case Action.EDIT:
@@ -88,7 +91,7 @@ def _covers(rule: Rule, item: Simple, script: Script) -> bool:
         return False
     if rule.rule_type is RuleType.COMMAND:
         return all(word.static for word in item.words) and texts == _words(rule.pattern)
-    if item.name in _ANYTHING:
+    if item.name in STARTERS:
         return False
     if rule.rule_type is RuleType.PATTERN:
         plain = all(word.static for word in item.words)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from ..core.approval import ApprovalLevel
 from ..core.permissions import Action, Permissions, Rule
-from .confirm import confirm, git_words
+from .confirm import confirm
 from .danger import floor
+from .gitwork import git_words
 from .permissions import about_command, first_rule, verdict_of
 from .safe import read_only
 from .shell import Script, Simple, parse
@@ -45,7 +46,7 @@ def judge_command(
     if script.broken:  # what refuses is looked for in the text, too
         whole = Simple(words=(), text=command, cwd=None)
         verdicts.append(_by_rules(permissions, whole, script, command)[1])
-    verdicts += [verdict for _, verdict in judged]
+    verdicts += [verdict for _, verdict in judged if verdict.rule]
     covered = [rule is not None and rule.action is Action.APPROVE for rule, _ in judged]
     verdicts.append(_by_level(level, found, covered))
     return join(verdicts)
@@ -93,7 +94,7 @@ def _absolute(
 def _by_level(level: ApprovalLevel, found: list[tuple[Simple, Script]], covered: list[bool]) -> Verdict:
     open_ = [pair for pair, allowed in zip(found, covered, strict=True) if not allowed]
     if found and not open_:
-        return allow("rules", "Rules of permissions.json allow it.")
+        return allow("level", "Rules of permissions.json allow it.")
     match level:
         case ApprovalLevel.MANUAL:
             return ask("level", "Every call is confirmed at the level manual.")

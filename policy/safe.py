@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .confirm import git_words
 from .danger import operands
+from .gitwork import git_words
 from .shell import Script, Simple
 from .words import Word
 
@@ -265,7 +265,8 @@ def read_only(script: Script, item: Simple) -> bool:
     named_like_flag = item.name not in _GLOB_FIRST and any(
         w.glob and w.text[:1] in ("*", "?", "[") for w in item.args
     )
-    return all(word.static for word in item.args) and not named_like_flag and _known(item.name, item)
+    known = all(word.static or word.text.startswith("<(") for word in item.args)  # `<(…)` is a file in /dev/fd
+    return known and not named_like_flag and _known(item.name, item)
 
 
 def plain_surroundings(item: Simple) -> bool:
@@ -296,6 +297,21 @@ def _find(_item: Simple, texts: list[str]) -> bool:
 def _test(_item: Simple, texts: list[str]) -> bool:
     """An array index in a word is evaluated, even in single quotes (S09)."""
     return not {"-v", "-R"} & set(texts) and not any("[" in t for t in texts if t not in ("[", "[["))
+
+
+def _read(_item: Simple, texts: list[str]) -> bool:
+    """Into variables of the line's own: those of the shell and of programs have capital letters."""
+    return all(re.fullmatch(r"-r|[a-z_][a-z0-9_]*", text) for text in texts)
+
+
+def _jq(item: Simple, texts: list[str]) -> bool:
+    """A program can print the environment, which holds keys."""
+    return _TABLE["jq"].admit(item.args) and not any(re.search(r"\$ENV|\benv\b", text) for text in texts)
+
+
+def _ps(item: Simple, texts: list[str]) -> bool:
+    """`e` shows the environment of processes."""
+    return _TABLE["ps"].admit(item.args) and not any("e" in text for text in texts if not text.startswith("-"))
 
 
 def _date(_item: Simple, texts: list[str]) -> bool:
@@ -346,7 +362,9 @@ def _awk(_item: Simple, texts: list[str]) -> bool:
         if not re.fullmatch(r"-[Fv].*", rest[0]):
             return False
         del rest[: 2 if rest[0] in ("-F", "-v") else 1]
-    return bool(rest) and not _AWK_ACTS.search(rest[0]) and not any("=" in text for text in rest[1:])
+    # `$1 > 5 {print}` compares: what stands before the first brace, or without any, prints to nowhere.
+    program = re.sub(r"^[^{]*", lambda found: found[0].replace(">", " "), rest[0]) if rest else ""
+    return bool(rest) and not _AWK_ACTS.search(program) and not any("=" in text for text in rest[1:])
 
 
 _SPECIAL: dict[str, Callable[[Simple, list[str]], bool]] = {
@@ -360,4 +378,7 @@ _SPECIAL: dict[str, Callable[[Simple, list[str]], bool]] = {
     "[": _test,
     "[[": _test,
     "date": _date,
+    "read": _read,
+    "jq": _jq,
+    "ps": _ps,
 }

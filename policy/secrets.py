@@ -24,6 +24,12 @@ _NO_READERS = frozenset(
      "cd", "pushd", "which", "type", "basename", "dirname", "realpath", "readlink", "shred", "true", ":"]
 )  # fmt: skip
 _PATTERN_FIRST = frozenset(["grep", "egrep", "fgrep", "rg", "ag", "ack", "sed", "awk", "gawk", "jq", "yq"])
+_MAX_ENV_FILES, _MAX_ENV_BYTES = 20, 64_000
+_MIN_VALUE = 8  # shorter ones would blot out ordinary words
+_VALUE = re.compile(r"(?m)^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w{0,100})[ \t]*=[ \t]*([^\r\n#]{1,4000})")
+_SECRET_NAME = re.compile(
+    r"(?i)key|secret|token|passw|passphrase|credential|private|_pat$|_pwd$|dsn|_url$|auth"
+)
 _BY_NAME = frozenset(["xargs", "parallel"])  # they get the names on standard input
 _GIT_NAMES_ONLY = frozenset(
     ["add", "rm", "mv", "check-ignore", "ls-files", "status", "commit", "clean", "restore"]
@@ -35,6 +41,21 @@ _PIECES = re.compile(r"""[\s=:@,;|&<>()\[\]{}'"`]+""")
 def secrets_of(patterns: tuple[str, ...]) -> "Secrets":
     """The rule of these patterns, compiled once."""
     return Secrets(patterns)
+
+
+def values_in(root: Path) -> tuple[str, ...]:
+    """The values of secret variables in the ``.env`` files of a folder, the longest first; they go from every output. Blocking."""
+    found: set[str] = set()
+    for path in islice(sorted(root.glob(".env*")), _MAX_ENV_FILES):
+        try:
+            lines = path.read_bytes()[:_MAX_ENV_BYTES].decode("utf-8", "replace") if path.is_file() else ""
+        except OSError:
+            continue
+        for match in _VALUE.finditer(lines):
+            value = match[2].strip().strip("\"'")
+            if _SECRET_NAME.search(match[1]) and len(value) >= _MIN_VALUE and not value.isalpha():
+                found.add(value)
+    return tuple(sorted(found, key=lambda value: (-len(value), value)))
 
 
 class Secrets:

@@ -18,64 +18,22 @@ from .words import Word, heredoc_text, text_of, words_of
 MAX_CHARS = 65_536  # of one command line; beyond it nothing is judged and a person must look
 MAX_COMMANDS = 300
 _PLAIN = frozenset(
-    [
-        "program",
-        "list",
-        "pipeline",
-        "command",
-        "command_name",
-        "word",
-        "number",
-        "string",
-        "string_content",
-        "raw_string",
-        "ansi_c_string",
-        "concatenation",
-        "simple_expansion",
-        "expansion",
-        "variable_name",
-        "special_variable_name",
-        "redirected_statement",
-        "file_redirect",
-        "file_descriptor",
-        "heredoc_redirect",
-        "heredoc_start",
-        "heredoc_body",
-        "heredoc_content",
-        "heredoc_end",
-        "herestring_redirect",
-        "command_substitution",
-        "process_substitution",
-        "subshell",
-        "compound_statement",
-        "if_statement",
-        "elif_clause",
-        "else_clause",
-        "for_statement",
-        "while_statement",
-        "do_group",
-        "case_statement",
-        "case_item",
-        "negated_command",
-        "comment",
-        "variable_assignment",
-        "variable_assignments",
-        "test_command",
-        "test_operator",
-        "binary_expression",
-        "unary_expression",
-        "regex",
-        "extglob_pattern",
-        "parenthesized_expression",
-        "declaration_command",
-        "unset_command",
-        "brace_expression",
-    ]
+    "program list pipeline command command_name word number string string_content raw_string ansi_c_string concatenation "
+    "simple_expansion expansion variable_name special_variable_name redirected_statement file_redirect file_descriptor "
+    "heredoc_redirect heredoc_start heredoc_body heredoc_content heredoc_end herestring_redirect command_substitution "
+    "process_substitution subshell compound_statement if_statement elif_clause else_clause for_statement while_statement do_group "
+    "case_statement case_item negated_command comment variable_assignment variable_assignments test_command test_operator "
+    "binary_expression unary_expression regex extglob_pattern parenthesized_expression declaration_command unset_command "
+    "brace_expression".split()
 )
 _COMMANDS = frozenset({"command", "declaration_command", "unset_command", "test_command"})
-_FORGET = frozenset(
-    {"read", "mapfile", "readarray", "printf", "unset", "source", ".", "eval", "getopts", "let"}
-)
+# They set variables by name, or run text that may.
+_SETTERS = frozenset({"read", "mapfile", "readarray", "printf", "unset", "getopts", "let", "wait", "coproc"})
+_ANYTHING = frozenset({"source", ".", "eval", "local"}) - {"local"}
+# Where the grammar's own words come out as programs, a line was not understood.
+_RESERVED = frozenset("} fi do done then else elif esac case in ;; function".split())
+_ENDLESS = re.compile(r"^(?:while\s+(?:true|:|1|\[\s*1\s*\]|\(\(\s*1\s*\)\))\s*;?|until\s+false|for\s*\(\(\s*;\s*;\s*\)\))")
+_SUBSTITUTES = re.compile(r"(?<!\\)(?:\\\\)*(?:\$\((?P<round>.*)\)?|`(?P<ticks>[^`]*)`?)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +58,7 @@ class Simple:
     """One simple command. ``cwd`` is the folder it runs in as far as ``cd`` can be followed, None when it cannot.
 
     ``upstream`` are the commands of the same pipeline before it, ``nested`` those in substitutions in its words and
-    redirections.
+    redirections; ``loops``: it stands inside of a loop.
     """
 
     words: tuple[Word, ...]
@@ -109,6 +67,7 @@ class Simple:
     assignments: tuple[tuple[str, Word], ...] = ()
     redirects: tuple[Redirect, ...] = ()
     span: tuple[int, int] = (0, 0)
+    loops: bool = False
     upstream: list["Simple"] = field(default_factory=list["Simple"])
     nested: list["Simple"] = field(default_factory=list["Simple"])
 
@@ -126,30 +85,32 @@ class Simple:
 
 @dataclass(slots=True)
 class Script:
-    """A parsed command line. ``broken`` = it could not be parsed as a whole; ``bomb`` = a function that multiplies itself."""
+    """A parsed command line. ``broken`` = it could not be parsed as a whole; ``bomb`` = a function that multiplies itself.
+
+    ``buried``: texts of substitutions in places where the grammar does not take them apart.
+    """
 
     commands: list[Simple] = field(default_factory=list[Simple])
     oddities: list[str] = field(default_factory=list[str])
     broken: str = ""
     bomb: bool = False
+    buried: list[str] = field(default_factory=list[str])
 
 
-def parse(command: str, cwd: str = "/") -> Script:
-    """``command`` taken apart; never raises. ``cwd`` is the absolute folder the line starts in."""
+def parse(command: str, cwd: str = "/", positional: tuple[Word, ...] = ()) -> Script:
+    """``command`` taken apart; never raises. ``cwd`` is the absolute folder the line starts in, ``positional`` ``$0 $1 …``."""
     if len(command) > MAX_CHARS:
         return Script(broken=f"the command is longer than {MAX_CHARS:,} characters")
     if "\0" in command:
         return Script(broken="the command holds a NUL byte")
     root = _parser().parse(command.encode("utf-8", "surrogatepass")).root_node
-    walk = _Walk(cwd)
+    walk = _Walk(cwd, _values(root), positional)
     walk.run(root)
     script = walk.script
     if root.has_error:
         script.broken = "the command cannot be parsed"
-    elif any(item.name == "case" for item in script.commands):
-        script.broken = (
-            "a `case` in it cannot be taken apart"  # the parser took the word for a program (`$( ! case …`)
-        )
+    elif any(item.words and item.words[0].text in _RESERVED for item in script.commands):
+        script.broken = "a compound command in it cannot be taken apart"  # `$( ! case …`
     elif not script.commands and not walk.assigned:
         script.broken = "no command was found"
     _link(script.commands, walk.pipelines)
@@ -173,12 +134,19 @@ def _parser() -> Parser:
 class _Walk:
     """Pre-order over the tree with an explicit stack (a line may nest thousands deep), following ``cd`` and assignments."""
 
-    def __init__(self, cwd: str) -> None:
+    def __init__(self, cwd: str, values: dict[str, str | None], positional: tuple[Word, ...]) -> None:
         self.script = Script()
         self.pipelines: list[list[tuple[int, int]]] = []
         self.assigned = False
         self._cwd: str | None = cwd
-        self._vars: dict[str, str | None] = {}
+        self._open = values  # variables that are set to more than one text somewhere in the line
+        self._vars: dict[str, str | None] = {
+            str(number): word.text if word.static else None for number, word in enumerate(positional)
+        }
+        if positional and all(word.static and not word.glob for word in positional):
+            self._vars["@"] = self._vars["*"] = " ".join(word.text for word in positional[1:])
+        self._loops: list[int] = []
+        self._calls: dict[str, set[str]] = {}
 
     def run(self, root: Node) -> None:
         stack: list[Node | tuple[str | None, dict[str, str | None]]] = [root]
@@ -199,7 +167,9 @@ class _Walk:
         self._note_oddities(node)
         if node.type in _COMMANDS:
             self._command(node)
-        elif node.type == "redirected_statement":
+        elif node.type in ("function_definition", "command_substitution") and (found := _redirects(node, self._env())):
+            self._add(Simple((), text_of(node), self._cwd, redirects=found))  # `$(< file)`
+        if node.type == "redirected_statement":
             body = node.child_by_field_name("body")
             if (
                 body is None or body.type != "command"
@@ -215,6 +185,8 @@ class _Walk:
             self._assign(node)
         elif node.type == "function_definition":
             self._function(node)
+        elif node.type in ("for_statement", "while_statement", "c_style_for_statement"):
+            self._loop(node)
 
     def _note_oddities(self, node: Node) -> None:
         """What is legal and yet not plain enough to be sure of."""
@@ -226,9 +198,39 @@ class _Walk:
             self.script.broken = (
                 "it holds back-quotes with escapes inside"  # a command in them is text to the parser
             )
+        elif not node.named_children and node.is_named and node.type not in _NO_SHELL and not _quoted_body(node):
+            self._bury(text_of(node))
+        elif node.type == "heredoc_body" and not _quoted_body(node):
+            self._bury("".join(text_of(c) for c in node.children if c.type == "heredoc_content"))
+        elif node.type == "expansion" and text_of(node).endswith("@P}"):
+            self.script.broken = "it evaluates the text of a variable"
+        elif node.type == "expansion" and any(c.type in ("=", ":=") for c in node.children):
+            self.script.oddities.append("an expansion that assigns or evaluates")
+
+    def _bury(self, text: str) -> None:
+        found = _SUBSTITUTES.search(text)
+        if found:  # an inner substitution that the grammar left as text
+            self.script.broken = "a substitution in it cannot be taken apart"
+            self.script.buried.append((found["round"] or found["ticks"] or "").rstrip(")"))
+
+    def _loop(self, node: Node) -> None:
+        self._loops.append(node.end_byte)
+        source = text_of(node)
+        name = node.child_by_field_name("variable")
+        if name is not None:
+            key = text_of(name)
+            values = [w for c in node.children_by_field_name("value") for w in words_of(c, self._env())]
+            only = values[0] if len(values) == 1 else None
+            self._vars[key] = only.text if only is not None and only.static and not only.glob else None
+            if not key.islower():
+                self.script.oddities.append("a loop over a variable of the shell")
+        background = re.search(r"(?<![&>|])&(?![&>\d])", source)
+        source = re.sub(r"\bsleep\s+\S+\s*&", "&", source)
+        if background and _ENDLESS.match(source) and not re.search(r"\b(?:sleep|wait|read|inotifywait)\b", source):
+            self.script.bomb = True
 
     def _env(self) -> dict[str, str | None]:
-        return {"HOME": "/home/~", "PWD": self._cwd, **self._vars}
+        return {"HOME": "/home/~", "PWD": self._cwd, **self._vars, **self._open}
 
     def _command(self, node: Node) -> None:
         env = self._env()
@@ -243,7 +245,7 @@ class _Walk:
             elif child.type == "command_name":
                 words.extend(words_of(child.children[0], env) if child.children else [])
             elif child.type == "variable_assignment":
-                words.append(Word(text_of(child), static=not re.search(r"[$`]", text_of(child))))
+                words.append(_declared(child, env))
             elif not child.type.endswith("redirect"):
                 words.extend(_plain_words(child, env))
         outer = node.parent
@@ -257,7 +259,7 @@ class _Walk:
         self._add(simple)
         if simple.name in ("cd", "pushd", "popd"):
             self._cwd = _after_cd(simple)
-        elif simple.name in _FORGET:
+        elif simple.name in _ANYTHING:
             self._vars = dict.fromkeys(self._vars)
 
     def _add(self, simple: Simple) -> None:
@@ -265,6 +267,7 @@ class _Walk:
             r"\{\s", simple.words[0].text
         ):  # of two groups the grammar takes one for a word
             self.script.broken = "it holds a group inside a negated group"
+        simple.loops = any(simple.span[0] < end for end in self._loops)
         self.script.commands.append(simple)
 
     def _assign(self, node: Node) -> None:
@@ -279,8 +282,7 @@ class _Walk:
         found = words_of(value, self._env()) if value is not None else [Word("")]
         known = found[0].text if len(found) == 1 and found[0].static and "+=" not in text_of(node) else None
         key = text_of(name)
-        # Two assignments can be two branches: then the value is not known.
-        self._vars[key] = known if self._vars.get(key, known) == known else None
+        self._vars[key] = known
         self._add(
             Simple(
                 words=(),
@@ -295,10 +297,49 @@ class _Walk:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
         if name is None or body is None:
             return
-        source, own = text_of(body), re.escape(text_of(name))
-        calls = len(re.findall(rf"(?<![\w.-]){own}(?![\w(.-])", source))
-        if calls and (calls > 1 or "&" in source) and re.search(r"[|&]", source):
+        source, own = text_of(body), text_of(name)
+        calls = len(re.findall(rf"(?<![\w.-]){re.escape(own)}(?![\w(.-])", source))
+        self._calls[own] = set(re.findall(r"[\w:.-]+", source))
+        mutual = any(own in called and other in self._calls[own] for other, called in self._calls.items() if other != own)
+        if (calls and (calls > 1 or "&" in source) or mutual) and re.search(r"[|&]", source):
             self.script.bomb = True
+
+
+# Leaves that the shell does not read again: quoted text, comments.
+_NO_SHELL = frozenset({"raw_string", "ansi_c_string", "comment", "heredoc_start", "heredoc_end", "command_substitution"})
+
+
+def _quoted_body(node: Node) -> bool:
+    """Whether it is text of a here-document with a quoted delimiter."""
+    if node.type not in ("heredoc_body", "heredoc_content"):
+        return False
+    while node.parent is not None and node.type != "heredoc_redirect":
+        node = node.parent
+    start = next((text_of(c) for c in node.children if c.type == "heredoc_start"), "'")
+    return bool(re.search(r"""['"\\]""", start))
+
+
+def _values(root: Node) -> dict[str, str | None]:
+    """The variables of which the value depends on the way that is taken: set twice, read, evaluated."""
+    seen: dict[str, set[str]] = {}
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        stack.extend(node.named_children)
+        if node.type == "variable_assignment" and not (node.parent is not None and node.parent.type == "command"):
+            name, _, value = text_of(node).partition("=")
+            seen.setdefault(name.rstrip("+"), set()).add(value)
+            if name.endswith("+"):
+                seen[name[:-1]].add("+")
+        elif node.type == "for_statement" and (name_node := node.child_by_field_name("variable")) is not None:
+            seen.setdefault(text_of(name_node), set()).add(str(node.start_byte))
+        elif node.type in _COMMANDS and (words := text_of(node).split(None, 1)) and words[0].strip("\\\"'") in _SETTERS:
+            for name in re.findall(r"[A-Za-z_]\w*", words[-1]):
+                seen.setdefault(name, set()).update(("", "?"))
+    opened = {name for name, values in seen.items() if len(values) > 1}
+    if "IFS" in seen:
+        opened |= set(seen)
+    return dict.fromkeys(opened)
 
 
 def _plain_words(node: Node, env: dict[str, str | None]) -> list[Word]:
@@ -311,6 +352,15 @@ def _plain_words(node: Node, env: dict[str, str | None]) -> list[Word]:
     ):
         return [word for leaf in _leaves(node) for word in words_of(leaf, env)]
     return words_of(node, env)
+
+
+def _declared(node: Node, env: dict[str, str | None]) -> Word:
+    """``NAME=VALUE`` of `export` and the like."""
+    value = node.child_by_field_name("value")
+    found = words_of(value, env) if value is not None and value.type != "array" else []
+    if len(found) != 1:
+        return Word(text_of(node), static=not re.search(r"[$`]", text_of(node)))
+    return Word(f"{text_of(node).partition('=')[0]}={found[0].text}", found[0].static)
 
 
 def _leaves(node: Node) -> Iterator[Node]:
@@ -357,6 +407,9 @@ def _link(commands: list[Simple], pipelines: list[list[tuple[int, int]]]) -> Non
     for item in commands:
         start, end = item.span
         item.nested.extend(c for c in commands if c is not item and start <= c.span[0] and c.span[1] <= end)
+        if any(redirect.operator == "<<" for redirect in item.redirects):  # `cat <<E | sh`: the rest stands inside
+            for other in item.nested:
+                other.upstream.append(item)
 
 
 def _stage(item: Simple, stages: list[tuple[int, int]]) -> int:

@@ -40,7 +40,7 @@ _SYSTEM = frozenset(
 )
 _WILD = re.compile(r"^(?:[*?]|\[[^\]]*\])+$|^\.(?:[*?]|\[[^\]]*\])+$")
 _DEVICE = re.compile(
-    r"^/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|loop|dm-|md|mapper/|disk|rdisk|sr|zram|mem$|kmem$|port$)"
+    r"^/dev/(?:sd|hd|a?da\d|vd|xvd|nvme|mmcblk|loop|dm-|md|mapper/|disk|rdisk|sr|zram|mem$|kmem$|port$)"
 )
 _HARMLESS = re.compile(r"^/dev/(?:null|zero|full|u?random|tty|std(?:in|out|err)|fd/\d+)$")
 
@@ -71,6 +71,11 @@ def protected(word: Word, cwd: str | None, root: str) -> bool:
     if word.glob and _WILD.match(last):
         path = folder or "/"
     return is_protected(path, root)
+
+
+def is_wild(word: Word) -> bool:
+    """Whether the wildcard stands for everything in a folder, or in all folders below."""
+    return bool(_WILD.match(word.text.rpartition("/")[2])) or "**" in word.text
 
 
 def is_protected(path: str, root: str) -> bool:

@@ -1,100 +1,23 @@
-"""Commands that start commands: ``env``, ``timeout``, ``xargs``, ``sh -c``, ``find -exec`` … and what they start in the end.
+"""What a command starts in the end: the commands behind wrappers, and the texts that reach a shell (``sh -c``, pipes, here-documents).
 
 An inner command is judged exactly like an outer one, so no wrapper hides anything (S12).
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain
 
+from .code import code_of
 from .hidden import hidden
+from .interpreters import READERS, SHELLS, STDIN, feeds, printed, script_word
 from .shell import Script, Simple, parse
 from .words import Word
+from .wrappers import inner, joined
 
-SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash"})
-INTERPRETERS = SHELLS | {
-    "python",
-    "python2",
-    "python3",
-    "perl",
-    "ruby",
-    "node",
-    "php",
-    "lua",
-    "deno",
-    "bun",
-    "osascript",
-    "pwsh",
-}
-READERS = frozenset({"eval", "source", "."})
 _DEPTH = 8
-# Wrapper -> its options that take a value in the next word. The first word that is none of them begins the inner command.
-_WRAPPERS: dict[str, frozenset[str]] = {
-    "env": frozenset({"-u", "--unset", "-C", "--chdir", "-S", "--split-string"}),
-    "nice": frozenset({"-n", "--adjustment"}),
-    "ionice": frozenset({"-c", "-n", "-p", "--class", "--classdata"}),
-    "timeout": frozenset({"-s", "--signal", "-k", "--kill-after"}),
-    "stdbuf": frozenset({"-i", "-o", "-e", "--input", "--output", "--error"}),
-    "xargs": frozenset(
-        {
-            "-I",
-            "-n",
-            "-P",
-            "-L",
-            "-d",
-            "-a",
-            "-E",
-            "-s",
-            "--max-args",
-            "--max-procs",
-            "--delimiter",
-            "--arg-file",
-        }
-    ),
-    "time": frozenset({"-f", "-o", "--format", "--output"}),
-    "exec": frozenset({"-a"}),
-    "sudo": frozenset({"-u", "-g", "-h", "-p", "-C", "-D", "-R", "-T", "-U", "--user", "--group", "--chdir"}),
-    "doas": frozenset({"-u", "-C"}),
-    "chroot": frozenset(),
-    "flock": frozenset({"-w", "-E", "--timeout"}),
-    "strace": frozenset({"-e", "-o", "-p", "-s"}),
-    "watch": frozenset({"-n", "--interval"}),
-    "ssh": frozenset(
-        {"-p", "-i", "-l", "-o", "-F", "-J", "-L", "-R", "-D", "-b", "-c", "-e", "-m", "-S", "-W", "-w", "-E"}
-    ),
-    "unshare": frozenset(),
-    "parallel": frozenset({"-j", "--jobs"}),
-    **{
-        name: frozenset()
-        for name in ("nohup", "setsid", "command", "builtin", "busybox", "toybox", "coproc", "caffeinate")
-    },
-    # Words of the shell's grammar where the parser takes them for a program (`! { rm x; }`).
-    **{
-        word: frozenset[str]()
-        for word in [
-            "{",
-            "}",
-            "!",
-            "if",
-            "then",
-            "else",
-            "elif",
-            "fi",
-            "while",
-            "until",
-            "do",
-            "done",
-            "case",
-            "in",
-            "esac",
-        ]
-    },
-}
-WRAPPERS = frozenset(_WRAPPERS)
-_OPERANDS = {"timeout": 1, "chroot": 1, "flock": 1, "ssh": 1}  # words of its own before the inner command
-_JOINED = frozenset({"watch", "ssh", "parallel"})  # their words make a script, not an argv
 _EXECS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_FD_EXECS = frozenset({"-x", "-X", "--exec", "--exec-batch"})
 
 
 def layers(script: Script, depth: int = 0) -> Iterator[tuple[Simple, Script]]:
@@ -102,6 +25,8 @@ def layers(script: Script, depth: int = 0) -> Iterator[tuple[Simple, Script]]:
     their own ``Script`` with a placeholder command, so that nothing is lost."""
     for item in script.commands:
         yield from _peel(item, script, depth)
+    for text in script.buried:
+        yield from _inside(text, Simple(words=(), text=text, cwd=None), depth)
 
 
 def _peel(item: Simple, script: Script, depth: int) -> Iterator[tuple[Simple, Script]]:
@@ -109,98 +34,121 @@ def _peel(item: Simple, script: Script, depth: int) -> Iterator[tuple[Simple, Sc
     if depth >= _DEPTH:
         yield replace(item, words=(Word("", static=False),)), script
         return
-    for inner in _inner_commands(item):
-        yield from _peel(inner, script, depth + 1)
+    for found in _inner_commands(item):
+        yield from _peel(found, script, depth + 1)
     for text in _inner_scripts(item):
-        if not text.strip():
-            continue
-        inside = parse(text, item.cwd or "/")
-        for inner in inside.commands:
-            if item.cwd is None and inner.cwd == "/":
-                inner.cwd = None
-            inner.upstream.extend(item.upstream)
-        if inside.broken or inside.bomb or inside.oddities:
-            yield Simple(words=(), text=text[:200], cwd=item.cwd), inside
-        yield from layers(inside, depth + 1)
+        yield from _inside(text, item, depth)
+    code = code_of(item)
+    for text in chain(hidden(item), code.commands() if code is not None else ()):
+        yield from _inside(text, item, depth, guessed=True)
+
+
+def _inside(
+    text: str, item: Simple, depth: int, *, guessed: bool = False
+) -> Iterator[tuple[Simple, Script]]:
+    """The commands of an inner script; ``guessed``: it may be no script at all, so that it need not be one."""
+    if not text.strip():
+        return
+    name = item.name if item.words else ""
+    inside = parse(text, item.cwd or "/", _positional(item) if name in SHELLS else ())
+    if guessed:
+        inside.broken = ""
+    for found in inside.commands:
+        if item.cwd is None and found.cwd == "/":
+            found.cwd = None
+        found.upstream.extend(item.upstream)
+    if inside.broken or inside.bomb or inside.oddities:
+        yield Simple(words=(), text=text[:200], cwd=item.cwd), inside
+    yield from layers(inside, depth + 1)
+
+
+def _positional(item: Simple) -> tuple[Word, ...]:
+    """What ``$0 $1 …`` are in ``sh -c TEXT $0 $1 …``."""
+    word = script_word(item)
+    return item.args[item.args.index(word) + 1 :] if word is not None and word in item.args else ()
 
 
 def _inner_commands(item: Simple) -> Iterator[Simple]:
-    name = item.name
-    if name == "find":
+    if item.name in ("find", "fd", "fdfind"):
+        starts = _EXECS if item.name == "find" else _FD_EXECS
         for number, word in enumerate(item.args):
-            if word.text in _EXECS:
+            if word.text in starts:
                 rest = item.args[number + 1 :]
                 end = next((i for i, w in enumerate(rest) if w.text in (";", "+", "\\;")), len(rest))
-                yield _inner(item, rest[:end])
-    elif name in _WRAPPERS and name not in _JOINED:
-        assignments, rest = _after_options(item, name)
-        if rest:
-            yield replace(_inner(item, rest), assignments=(*item.assignments, *assignments))
+                yield replace(item, words=rest[:end])
+        return
+    found = inner(item)
+    if found is None:
+        return
+    yield _with_input(item, found) if item.name == "xargs" else found
 
 
-def _inner(item: Simple, words: tuple[Word, ...]) -> Simple:
-    return replace(item, words=words)
-
-
-def _after_options(item: Simple, name: str) -> tuple[list[tuple[str, Word]], tuple[Word, ...]]:
-    """The assignments of ``env`` and the words of the inner command."""
-    values, operands = _WRAPPERS[name], _OPERANDS.get(name, 0)
-    assignments: list[tuple[str, Word]] = []
-    words = list(item.args)
-    while words:
-        text = words[0].text
-        if text.startswith("-") and len(text) > 1:
-            del words[: 2 if text in values else 1]
-        elif name in ("env", "sudo") and (found := re.match(r"([A-Za-z_]\w*)=(.*)", text, re.DOTALL)):
-            assignments.append((found[1], Word(found[2], words[0].static)))
-            del words[0]
-        elif operands:
-            operands -= 1
-            del words[0]
-        else:
-            break
-    return assignments, tuple(words)
+def _with_input(item: Simple, found: Simple) -> Simple:
+    """What ``xargs`` makes of the words it is fed, as far as they can be seen."""
+    texts, _ = feeds(item)
+    given = [Word(piece) for text in texts for piece in text.split()]
+    mark = next((b.text for a, b in zip(item.args, item.args[1:], strict=False) if a.text == "-I"), "")
+    mark = mark or next((w.text[2:] for w in item.args if re.match(r"-I.", w.text)), "")
+    if not mark:
+        return replace(found, words=(*found.words, *given))
+    fed = " ".join(word.text for word in given)
+    known = bool(fed)
+    return replace(
+        found,
+        words=tuple(
+            Word(w.text.replace(mark, fed or mark), w.static and (known or mark not in w.text)) for w in found.words
+        ),
+    )
 
 
 def _inner_scripts(item: Simple) -> Iterator[str]:
-    yield from hidden(item)
     name = item.name
-    if name in SHELLS:
-        yield from _dash_c(item)
-        echoes = (before for before in item.upstream if before.name in ("echo", "printf"))
-        yield from (_printed(before) for before in echoes)
-    if name in SHELLS or any(inner.name in SHELLS for inner in item.nested):
-        yield from (redirect.text for redirect in item.redirects)
+    if name in SHELLS or name in ("script", "su", "runuser", "flock", "sg", "capsh"):
+        word = script_word(item) if name in SHELLS else _dash_c(item)
+        if word is None:
+            yield from feeds(item)[0]
+        elif name not in SHELLS or _has_c(item):
+            yield word.text
+    elif name in READERS and any(word.text in STDIN for word in item.args):
+        yield from feeds(item)[0]
+    elif name in ("ssh", "at", "batch", "crontab"):
+        yield from (re.sub(r"(?m)^(?:[\d*/,-]+\s+){5}|^@\w+\s+", "", text) for text in feeds(item)[0])
+    if name in SHELLS or name in READERS:
+        yield from (printed(inside) for inside in item.nested if inside.name in ("echo", "printf"))
+    elif any(inside.name in SHELLS for inside in item.nested) and name in ("echo", "printf"):
+        yield printed(item)  # `echo … > >(sh)`
+    yield joined(item)
     match name:
-        case "script" | "su" | "runuser":
-            yield from _dash_c(item)
         case "eval":
-            yield _joined(item.args)
-        case "watch" | "ssh" | "parallel":
-            yield _joined(_after_options(item, name)[1])
+            yield " ".join(word.text for word in item.args if word.text != "--")
         case "env":
-            yield from (b.text for a, b in pairwise(item.args) if a.text in ("-S", "--split-string"))
+            yield from _split_string(item)
         case "trap":
-            yield _joined(item.args[:1])
+            yield next((word.text for word in item.args if not word.text.startswith("-")), "")
         case _:
             return
 
 
-def _printed(item: Simple) -> str:
-    """What ``echo`` or ``printf`` hands to the shell behind the pipe, as far as it can be seen."""
-    return _joined(word for word in item.args if not word.text.startswith("-")).replace("\\n", "\n")
-
-
-def _joined(words: Iterable[Word]) -> str:
-    return " ".join(word.text for word in words)
-
-
-def _dash_c(item: Simple) -> Iterator[str]:
+def _split_string(item: Simple) -> Iterator[str]:
     for number, word in enumerate(item.args):
-        if re.fullmatch(r"-[A-Za-z]*c", word.text) or word.text == "--command":
-            if number + 1 < len(item.args):
-                yield item.args[number + 1].text
-            return
+        found = re.match(r"-[A-Za-z]*S(.*)|--split-string=(.*)", word.text, re.DOTALL)
+        if found:
+            rest = " ".join(w.text for w in item.args[number + 1 :])
+            yield f"{found[1] or found[2] or ''} {rest}"
+        elif word.text == "--split-string":
+            yield " ".join(w.text for w in item.args[number + 1 :])
+
+
+def _has_c(item: Simple) -> bool:
+    return any(
+        word.text.startswith("--command") or re.fullmatch(r"-[A-Za-z]*c[A-Za-z]*", word.text) for word in item.args
+    )
+
+
+def _dash_c(item: Simple) -> Word | None:
+    for number, word in enumerate(item.args):
+        if (re.fullmatch(r"-[A-Za-z]*c", word.text) or word.text == "--command") and number + 1 < len(item.args):
+            return item.args[number + 1]
         if word.text.startswith("--command="):
-            yield word.text.split("=", 1)[1]
-            return
+            return Word(word.text.partition("=")[2], word.static)
+    return None

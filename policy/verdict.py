@@ -46,7 +46,7 @@ def deny(layer: str, reason: str) -> Verdict:
 
 
 def join(verdicts: Iterable[Verdict]) -> Verdict:
-    """The most severe verdict; among equals the first. No verdict at all = allow.
+    """The most severe verdict; among equals the first, of those that allow the first with a rule. No verdict at all = allow.
 
     A rule of a lower layer can so never undo a refusal of another (SAF-01: layers are independent). Of several questions
     one that wants the call changed makes the joined one want it too.
@@ -54,6 +54,7 @@ def join(verdicts: Iterable[Verdict]) -> Verdict:
     worst, edit = ALLOW, False
     for verdict in verdicts:
         edit = edit or verdict.edit
-        if verdict.rank > worst.rank or worst is ALLOW:
+        named = verdict.rank == worst.rank == 0 and verdict.rule and not worst.rule
+        if verdict.rank > worst.rank or worst is ALLOW or named:
             worst = verdict
     return worst.model_copy(update={"edit": True}) if edit and worst.decision == "ask" else worst

@@ -32,7 +32,7 @@ def text_of(node: Node) -> str:
 def words_of(node: Node, env: dict[str, str | None]) -> list[Word]:
     """The words that ``node`` becomes: usually one; several for braces and for an unquoted variable with blanks."""
     word, braces = _read(node, env)
-    if node.type in ("simple_expansion", "expansion") and word.static:  # unquoted: the shell splits it
+    if node.type in ("simple_expansion", "expansion", "command_substitution") and word.static:  # unquoted: the shell splits it
         return [Word(piece, glob=bool(re.search(r"[*?\[]", piece))) for piece in word.text.split()]
     if not braces:
         return [word]
@@ -62,6 +62,8 @@ def _read(node: Node, env: dict[str, str | None]) -> tuple[Word, bool]:
             word = _quoted(node, env)
         case "simple_expansion" | "expansion":
             word = _variable(node, env)
+        case "command_substitution":
+            word = _printed(text_of(node), env)
         case _:
             # Punctuation ([[, ]], !) stands for itself; substitutions and arithmetic are known only when they run.
             word = Word(text_of(node), static=not node.is_named)
@@ -112,9 +114,21 @@ def _quoted(node: Node, env: dict[str, str | None]) -> Word:
 
 def _variable(node: Node, env: dict[str, str | None]) -> Word:
     source = text_of(node)
-    found = re.fullmatch(r"\$\{?([A-Za-z_]\w*)\}?", source)
+    found = re.fullmatch(r"\$\{?([A-Za-z_]\w*|\d|[@*])\}?", source)
+    # Whatever is cut off or put in its place when it is empty: the home folder stays the home folder.
+    found = found or re.match(r"\$\{(HOME|PWD)(?::?[-=?]|%|#)", source)
     value = env.get(found[1]) if found else None
     return Word(source, static=False) if value is None else Word(value)
+
+
+def _printed(source: str, env: dict[str, str | None]) -> Word:
+    """A substitution of which the outcome is plain: ``$(pwd)``, ``$(echo x)``, ``$(which rm)``."""
+    inside = source[2:-1] if source.startswith("$(") else source.strip("`")
+    known = re.fullmatch(r"\s*(?:echo|printf|which|command -v|type -[pP])\s+([\w./@%+:, -]+?)\s*", inside)
+    if known and not known[1].startswith("-"):
+        return Word(" ".join(known[1].split()))
+    here = env.get("PWD") if inside.strip() == "pwd" else None
+    return Word(source, static=False) if here is None else Word(here)
 
 
 def _joined(node: Node, env: dict[str, str | None]) -> tuple[Word, bool]:

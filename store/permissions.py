@@ -48,7 +48,10 @@ def load_permissions(home: Path, project: Path) -> LoadedRules:
         return LoadedRules(Permissions(rules=by_priority(merged)))
     narrowing = tuple(rule for rule in own if rule.action is not Action.APPROVE)
     left = sum(rule.enabled for rule in own) - sum(rule.enabled for rule in narrowing)
-    note = f"{path}: {left} rules that would let calls pass are not used: you have not agreed to this file."
+    note = (
+        f"{path}: {left} rules that would let calls pass are not used: you have not agreed to this file. "
+        f"Read it; to agree: opendev config trust .opendev/{NAME}."
+    )
     return LoadedRules(
         Permissions(rules=by_priority(user), narrowing=by_priority(narrowing)), (note,) if left else ()
     )

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from pydantic import ValidationError, model_validator
 
-from ..core.chat import MESSAGES, AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
+from ..core.chat import MESSAGES, AssistantMessage, Message, SystemMessage, ToolMessage
 from ..core.ids import new_id
 from ..core.model import Frozen, JsonObject, dump_line
 
@@ -26,9 +26,9 @@ class TranscriptLine(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _flat(cls, value: Any) -> Any:
-        row = cast("JsonObject", value) if isinstance(value, dict) else {}
+        row: JsonObject = cast("JsonObject", value) if isinstance(value, dict) else {}
         if "role" not in row:
-            return value
+            return cast("object", value)
         messages = _messages(row)
         if len(messages) != 1:
             raise ValueError("it is not one message")
@@ -38,7 +38,9 @@ class TranscriptLine(Frozen):
     def tokens(self) -> int:
         """An estimate: a quarter of the characters of content and arguments."""
         message = self.message
-        size = len(message.stable + message.dynamic if isinstance(message, SystemMessage) else message.content)
+        size = len(
+            message.stable + message.dynamic if isinstance(message, SystemMessage) else message.content
+        )
         if isinstance(message, AssistantMessage):
             size += sum(len(call.name) + len(json.dumps(call.arguments)) for call in message.tool_calls)
         return -(-size // _CHARS_PER_TOKEN)
@@ -48,7 +50,7 @@ class TranscriptLine(Frozen):
         row = cast("JsonObject", json.loads(dump_line(self.message)))
         if isinstance(self.message, SystemMessage):
             row["content"] = row.pop("stable")
-        kept = {key: value for key, value in row.items() if value or key == "content"}
+        kept = {key: value for key, value in row.items() if value not in ("", [], {}) or key == "content"}
         head = {"schema": 1, "timestamp": self.at, "tokens": self.tokens, "role": kept.pop("role")}
         return json.dumps({**head, **kept}, separators=(",", ":"))
 

@@ -28,7 +28,12 @@ class SessionFiles:
     """
 
     def __init__(
-        self, folder: Path, id: str, on_meta: Callable[[SessionMeta], None] | None = None, *, lock_s: float = LOCK_S
+        self,
+        folder: Path,
+        id: str,
+        on_meta: Callable[[SessionMeta], None] | None = None,
+        *,
+        lock_s: float = LOCK_S,
     ) -> None:
         self.id = id
         self.record = folder / f"{id}.json"
@@ -150,11 +155,15 @@ class SessionFiles:
 
 def lenient_meta(raw: JsonObject, id: str) -> SessionMeta:
     """A record of any version: a field of another type gets its default, and every key stays (D09)."""
-    plain = {key: value for key, value in raw.items() if value is not None or key not in SessionMeta.model_fields}
+    plain = {
+        key: value for key, value in raw.items() if value is not None or key not in SessionMeta.model_fields
+    }
     plain["id"] = id  # the file's name is the truth
     for _ in range(len(SessionMeta.model_fields)):
         try:
-            return SessionMeta.model_validate({key: value for key, value in plain.items() if key != "messages"})
+            return SessionMeta.model_validate(
+                {key: value for key, value in plain.items() if key != "messages"}
+            )
         except ValidationError as error:
             for wrong in error.errors():
                 plain.pop(str(wrong["loc"][0]), None)

@@ -45,10 +45,11 @@ class SessionIndex:
 
     def put(self, meta: SessionMeta) -> None:
         """The session was written to: its entry is the newest. Raises ``OpenDevError`` (infra)."""
+        entry = entry_of(meta, meta.messages) if meta.messages else self._look(meta.id)
         with self._lock():
             found = self._read()
             rest = [e for e in (self._mended(None) if found is None else found) if e.sessionId != meta.id]
-            self._write([*rest, entry_of(meta, meta.messages)] if meta.messages else rest)
+            self._write(rest if entry is None else [*rest, entry])
 
     def drop(self, id: str) -> None:
         """The session is gone. Raises ``OpenDevError`` (infra)."""

@@ -6,9 +6,10 @@ import secrets
 import shutil
 import string
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..core.approval import Mode
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.session import SCHEMA, SessionEntry, SessionMeta, Spent
 from .atomic import Lock
@@ -31,11 +32,16 @@ class OpenSession:
     id: str
     files: SessionFiles
     fresh: bool
-    carried: Spent = Spent()
+    carried: Spent = field(default_factory=Spent)
 
     def meta(self) -> SessionMeta:
         """The record as it is now."""
         return self.files.meta() or SessionMeta(id=self.id)
+
+    def mode(self) -> Mode:
+        """The mode the session was in when its last run ended."""
+        mode = self.meta().mode
+        return Mode(mode) if mode in tuple(Mode) else Mode.NORMAL
 
     def save_cost(self, total: Spent) -> None:
         """Write what the session has cost by its ledger (MOD-07). Raises ``OpenDevError`` (infra)."""
@@ -51,9 +57,10 @@ class OpenSession:
 class SessionStore:
     """Blocking; call it in a thread. Raises ``OpenDevError``: infra when the disk fails, usage for an id there is not."""
 
-    def __init__(self, layout: Layout, project: Path) -> None:
+    def __init__(self, layout: Layout, project: Path, folder: Path | None = None) -> None:
+        """``folder``: where the sessions lie when ``project`` is not known."""
         self._layout, self._project = layout, project
-        self.folder = layout.project_path(project)
+        self.folder = folder or layout.project_path(project)
         self.index = SessionIndex(self.folder)
 
     def files(self, id: str) -> SessionFiles:
@@ -159,6 +166,11 @@ class SessionStore:
             places = (self._layout.run_path(id), files.record, files.transcript)
             if not any(place.exists() for place in places):
                 return id
+
+
+def every_store(layout: Layout) -> tuple[SessionStore, ...]:
+    """A store for each project that has state."""
+    return tuple(SessionStore(layout, folder, folder) for folder in layout.projects())
 
 
 def read_meta(path: Path) -> SessionMeta | None:

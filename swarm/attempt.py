@@ -67,7 +67,7 @@ class Attempts:
             repo=batch.settings.repo,
             patterns=batch.swarm.copy_files,
             setup=batch.swarm.setup,
-            shell=batch.ports.shell,
+            shell=batch.ports.setup_shell or batch.ports.shell,
             env=batch.settings.env,
             timeout_s=batch.settings.setup_timeout_s,
         )

@@ -90,9 +90,10 @@ class SwarmPorts:
     train: MergeTrain
     history: History
     agents: Agents
-    shell: Shell
+    shell: Shell  # of verification
     emit: EventSink
     clock: Clock
+    setup_shell: Shell | None = None  # of the set-up command, when it may do more
     ledger: Ledger | None = None
     board: NoteBoard | None = None
     counts: Callable[[], AgentCounts] | None = None  # the hub's count of every agent, sub-agents included
@@ -110,6 +111,8 @@ class RunSettings:
     models: Mapping[Role, str] = field(default_factory=dict[Role, str])
     stronger: str = ""  # takes over from the second attempt on (MOD-10); empty = nobody does
     env: Mapping[str, str] = field(default_factory=dict[str, str])  # of setup and verification commands
+    sandbox: str = "none"  # what confines the commands of the run
+    unconfined: str = ""  # why nothing does
     keep: bool = False
     verify_timeout_s: float = 1800.0
     setup_timeout_s: float = 1800.0

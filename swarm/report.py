@@ -1,7 +1,6 @@
 """The report of a run: built from the books, rendered as text, JSON, HTML and JUnit (SWM-15)."""
 
 import html
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -12,11 +11,11 @@ from ..core.errors import OpenDevError, exit_of
 from ..core.exits import Exit, combine
 from ..core.model import JsonObject
 from ..core.ticket import TASK_EXIT, Leftovers, RunReport, SwarmPlan, TaskResult, TaskStatus, Tokens
+from ..policy.visible import visible
 from .books import Books, TaskBook
 from .ports import RunSettings, SwarmPorts
 
 Format = Literal["text", "json", "html", "junit"]
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +70,7 @@ async def build_report(
     codes = [TASK_EXIT[task.status] for task in tasks]
     exit_code = combine([*codes, exit_of(failure.info.kind)] if failure else codes)
     notes = [failure.info.sentence()] if failure else []
+    notes += [settings.unconfined] if settings.unconfined else []
     return RunReport(
         run_id=settings.run_id,
         status=_status([task.status for task in tasks], exit_code),
@@ -92,6 +92,7 @@ async def build_report(
         tasks=tasks,
         leftovers=Leftovers(worktrees=tuple(sorted(books.worktrees)), branches=ending.branches),
         notes=tuple(notes + books.notes),
+        sandbox=settings.sandbox,
     )
 
 
@@ -112,11 +113,6 @@ def render(report: RunReport, kind: Format) -> str:
         "junit": render_junit,
     }
     return writers[kind](report)
-
-
-def visible(text: str) -> str:
-    """``text`` with control, bidirectional and zero-width characters written out, so that nothing can hide in it."""
-    return _CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
 
 
 def summary(report: RunReport) -> str:

@@ -1,7 +1,8 @@
 """One turn's tool calls through every gate, to exactly one result each, in call order (REG-09, LOOP-11, T-18).
 
 The order for one call: name and allow-list → arguments → hooks → gate, on the call as the hooks left it → a person, when
-the gate asks → the tool → redaction → offload → hooks → event and message. One call that fails, whatever the reason, never costs another its result.
+the gate asks → the tool → redaction → offload → hooks → event and message. One call that fails, whatever the reason, never
+costs another its result.
 """
 
 import asyncio
@@ -72,6 +73,7 @@ class Dispatcher:
     agent: str
     max_parallel: int = 5
     hooks: AgentHooks | None = None
+    known: tuple[str, ...] = ()  # secret values of the project, which no result shows
     on_result: Callable[[ToolResult], None] | None = (
         None  # is told each result as the tool gave it, data included
     )
@@ -196,14 +198,27 @@ class Dispatcher:
 
     async def _permit(self, tool: Tool[Any], job: _Job) -> ErrorInfo | None:
         """Hooks, gate and person. None = the call may run."""
-        permit = Permit(
-            gate=self.gate, asker=self.asker, emit=self.emit, clock=self.clock, agent=self.agent
-        )
+        permit = Permit(gate=self.gate, asker=self.asker, emit=self.emit, clock=self.clock, agent=self.agent)
         verdict = await self._verdict(tool, job, permit)
         found = await permit.follow(verdict, tool, job.args, job.ctx)
         if isinstance(found, ErrorInfo):
             return found
+        if found is not job.args and self.hooks is not None:
+            return await self._hooked_again(tool, job, found, permit)
         job.args = found
+        return _interrupted(job)
+
+    async def _hooked_again(
+        self, tool: Tool[Any], job: _Job, changed: Frozen, permit: Permit
+    ) -> ErrorInfo | None:
+        """A person changed the call: its hooks are asked about what they made of it, for no prompt overrides them (HOK-04)."""
+        job.args = changed
+        verdict = await self._verdict(tool, job, permit)
+        if verdict.decision != "deny" and job.args is not changed:
+            verdict = deny("hook", "a hook changes what the user made of the call.")
+        if verdict.decision == "deny":
+            found = await permit.follow(verdict, tool, job.args, job.ctx)
+            return found if isinstance(found, ErrorInfo) else None
         return _interrupted(job)
 
     async def _verdict(self, tool: Tool[Any], job: _Job, permit: Permit) -> Verdict:
@@ -235,8 +250,8 @@ class Dispatcher:
             result = ToolResult.failure(f"{job.call.name} did not run.", kind=ErrorKind.INTERNAL)
         text = "\n\n".join((await self._present(job, result), *job.notes))
         if self.hooks is not None and job.tool is not None and ran:
-            self.hooks.after(job.tool, job.args, result, redact(result.text))
-        summary = redact(summarise(job.tool.name if job.tool else job.call.name, result))
+            self.hooks.after(job.tool, job.args, result, redact(result.text, self.known))
+        summary = redact(summarise(job.tool.name if job.tool else job.call.name, result), self.known)
         message = self._slots[job.index] = ToolMessage(
             call_id=job.call.id, name=job.call.name, content=text, is_error=not result.ok, summary=summary
         )
@@ -280,7 +295,7 @@ class Dispatcher:
 
     async def _present(self, job: _Job, result: ToolResult) -> str:
         """The text for the model: never empty, without secrets, short enough."""
-        text = redact(result.text) if result.text.strip() else EMPTY
+        text = redact(result.text, self.known) if result.text.strip() else EMPTY
         if job.tool is None or job.tool.reports:
             return text
         offloader = Offloader(job.ctx.scratch, job.ctx.limits, frozenset(self.registry.names))

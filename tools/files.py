@@ -8,14 +8,15 @@ import secrets
 import stat
 from collections import OrderedDict
 from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.tool import ToolContext
 from ..policy.paths import confine, relative
 from ..policy.secrets import secrets_of
+from .held import held
 
 MAX_BYTES = 20_000_000  # larger files are for commands, not for edits
 MAX_SEEN = 10_000
@@ -186,26 +187,31 @@ def read_bytes(path: Path, name: str) -> bytes:
         OpenDevError: ``NOT_FOUND`` or ``TOOL``, naming the file.
     """
     try:
-        status = path.stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise OpenDevError(
-                ErrorKind.TOOL, f"{name} is a directory.", "Use list_files to see what it holds."
-            )
-        if not stat.S_ISREG(status.st_mode):
-            raise OpenDevError(ErrorKind.TOOL, f"{name} is not a regular file (a pipe, socket or device).")
-        if status.st_size > MAX_BYTES:
-            raise OpenDevError(
-                ErrorKind.TOOL,
-                f"{name} is too large: {status.st_size:,} bytes, the limit is {MAX_BYTES:,}.",
-                "Use search, or a command that prints the part you need.",
-            )
-        return path.read_bytes()
+        with held(path.parent) as folder:
+            _check_regular(os.stat(path.name, dir_fd=folder, follow_symlinks=False), name)
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            with os.fdopen(os.open(path.name, flags, dir_fd=folder), "rb") as file:
+                _check_regular(os.fstat(file.fileno()), name)
+                return file.read()
     except (FileNotFoundError, NotADirectoryError) as error:
         raise OpenDevError(
             ErrorKind.NOT_FOUND, f"{name} does not exist.", "Use list_files or search to find the right path."
         ) from error
     except OSError as error:
         raise os_failure("read", name, error) from error
+
+
+def _check_regular(status: os.stat_result, name: str) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise OpenDevError(ErrorKind.TOOL, f"{name} is a directory.", "Use list_files to see what it holds.")
+    if not stat.S_ISREG(status.st_mode):
+        raise OpenDevError(ErrorKind.TOOL, f"{name} is not a regular file (a pipe, socket or device).")
+    if status.st_size > MAX_BYTES:
+        raise OpenDevError(
+            ErrorKind.TOOL,
+            f"{name} is too large: {status.st_size:,} bytes, the limit is {MAX_BYTES:,}.",
+            "Use search, or a command that prints the part you need.",
+        )
 
 
 def os_failure(verb: str, name: str, error: OSError) -> OpenDevError:
@@ -237,27 +243,51 @@ def write_all(changes: Sequence[Write]) -> tuple[str, ...]:
     Raises:
         OpenDevError: ``TOOL`` when a file is read-only, changed meanwhile, exists already, or cannot be written.
     """
-    linked = tuple(change.name for change in changes if _check(change) > 1)
     with ExitStack() as stack:
-        staged = [_stage(change, stack) for change in changes]
-        done: list[Write] = []
-        for change, temporary in zip(changes, staged, strict=True):
+        targets = [_Target(change, _hold(change, stack)) for change in changes]
+        linked = tuple(target.change.name for target in targets if _check(target) > 1)
+        for target in targets:
+            _stage(target, stack)
+        for index, target in enumerate(targets):
             try:
-                _commit(change, temporary)
+                _commit(target)
             except BaseException:
-                for earlier in reversed(done):
+                for earlier in reversed(targets[:index]):
                     _take_back(earlier)
                 raise
-            done.append(change)
     return linked
 
 
-def _check(change: Write) -> int:
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A change, the folder of its file, held open, and the name of its staged content in there."""
+
+    change: Write
+    folder: int
+    temporary: str = field(default_factory=lambda: f".opendev-{secrets.token_hex(8)}.tmp")
+
+    def status(self) -> os.stat_result:
+        return os.stat(self.change.path.name, dir_fd=self.folder, follow_symlinks=False)
+
+    def remove(self, name: str) -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self.folder)
+
+
+def _hold(change: Write, stack: ExitStack) -> int:
+    try:
+        return stack.enter_context(held(change.path.parent))
+    except OSError as error:
+        raise os_failure("write", change.name, error) from error
+
+
+def _check(target: _Target) -> int:
     """The number of hard links; raises when the file may not be written. The mode counts, for root too."""
+    change = target.change
     if change.before is None:
         return 1
     try:
-        status = change.path.stat()
+        status = target.status()
     except OSError as error:
         raise os_failure("write", change.name, error) from error
     if not status.st_mode & 0o222:
@@ -270,35 +300,36 @@ def _check(change: Write) -> int:
     return status.st_nlink
 
 
-def _stage(change: Write, stack: ExitStack) -> Path:
-    temporary = change.path.with_name(f".opendev-{secrets.token_hex(8)}.tmp")
+def _stage(target: _Target, stack: ExitStack) -> None:
+    change = target.change
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        stack.callback(temporary.unlink, missing_ok=True)
+        handle = os.open(target.temporary, flags, 0o666, dir_fd=target.folder)
+        stack.callback(target.remove, target.temporary)
         with os.fdopen(handle, "wb") as file:
             if change.before is not None:
-                _copy_rights(change.path, handle)
+                _copy_rights(target.status(), handle)
             file.write(change.after)
             file.flush()
             os.fsync(handle)
     except OSError as error:
         raise os_failure("write", change.name, error) from error
-    return temporary
 
 
-def _copy_rights(source: Path, handle: int) -> None:
-    status = source.stat()
+def _copy_rights(status: os.stat_result, handle: int) -> None:
     mine = os.fstat(handle)
     if (status.st_uid, status.st_gid) != (mine.st_uid, mine.st_gid):
         os.chown(handle, status.st_uid, status.st_gid)
     os.fchmod(handle, stat.S_IMODE(status.st_mode))
 
 
-def _commit(change: Write, temporary: Path) -> None:
+def _commit(target: _Target) -> None:
     """Put the staged file in place, unless the target is no longer what the change was made from."""
+    change, name = target.change, target.change.path.name
+    at = {"src_dir_fd": target.folder, "dst_dir_fd": target.folder}
     try:
         if change.before is None:
-            change.path.hardlink_to(temporary)
+            os.link(target.temporary, name, **at, follow_symlinks=False)
         elif read_bytes(change.path, change.name) != change.before:
             raise OpenDevError(
                 ErrorKind.CONFLICT,
@@ -306,7 +337,7 @@ def _commit(change: Write, temporary: Path) -> None:
                 "Read it again and redo the edit.",
             )
         else:
-            temporary.replace(change.path)
+            os.rename(target.temporary, name, **at)  # noqa: PTH104 - Path knows no dir_fd
     except FileExistsError as error:
         raise OpenDevError(
             ErrorKind.TOOL,
@@ -317,9 +348,10 @@ def _commit(change: Write, temporary: Path) -> None:
         raise os_failure("write", change.name, error) from error
 
 
-def _take_back(change: Write) -> None:
+def _take_back(target: _Target) -> None:
+    change = target.change
     if change.before is None:
-        change.path.unlink(missing_ok=True)
+        target.remove(change.path.name)
     else:
         write_all((Write(change.path, change.name, change.after, change.before),))
 

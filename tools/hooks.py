@@ -10,6 +10,7 @@ from ..core.hooks import HookEvent, HookSet
 from ..core.model import JsonObject, well_formed_json
 from ..core.ports import EventSink
 from ..policy.hooks import Ended, Matchers, Planned, Said, interpret
+from ..policy.redact import redact
 from .hook_process import run_hook
 from .hook_trust import digest_of
 
@@ -69,8 +70,7 @@ class HookEngine:
         for plan in self._matchers.of(event, subject):
             refused = await self._step(now, plan)
             if refused:
-                reason = f"{refused} (`{plan.hook.command[:200]}`)"
-                return Answer(refused=reason, contexts=tuple(now.contexts))
+                return Answer(refused=f"{refused} (`{_shown(plan)}`)", contexts=tuple(now.contexts))
             now.passed.append(plan)
         given = now.facts[INPUT] if now.changed else None
         return Answer("", now.question, now.allowed, given, tuple(now.contexts))
@@ -129,18 +129,19 @@ class HookEngine:
         said = interpret(event, await self._run(event, plan, facts, cwd))
         if said.trouble:
             how = "failed, and counts as a refusal" if said.refused else "failed and was passed over"
-            text = f"A {event} hook {how}: `{plan.hook.command[:200]}`: {said.trouble}"
+            text = f"A {event} hook {how}: `{_shown(plan)}`: {said.trouble}"
             self._emit(Notice(level="warning", text=text))
         return said
 
     async def _run(self, event: HookEvent, plan: Planned, facts: JsonObject, cwd: str) -> Ended:
         letter = {"session_id": self._session, "cwd": cwd, "hook_event_name": event.value, **facts}
-        if (
-            plan.foreign
-        ):  # it runs where the files are that the user agreed to, not in an agent's copy of them
-            cwd = self._hooks.project
+        if plan.foreign:
+            cwd = self._hooks.project  # where the files are that the user agreed to; an agent's copy may be changed
             if await asyncio.to_thread(digest_of, self._hooks.projects, cwd) != self._hooks.digest:
                 return Ended(None, trouble="what it runs was changed since you agreed to it")
-        return await run_hook(
-            plan.hook, json.dumps(well_formed_json(letter)).encode(), env=self._env, cwd=cwd
-        )
+        line = json.dumps(well_formed_json(letter)) + "\n"
+        return await run_hook(plan.hook, line.encode(), env=self._env, cwd=cwd)
+
+
+def _shown(plan: Planned) -> str:
+    return redact(plan.hook.command)[:200]

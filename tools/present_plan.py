@@ -138,6 +138,7 @@ async def _ask(text: str, path: Path, ctx: ToolContext) -> ApprovalAnswer:
         arguments={"plan_file_path": str(path), "sha256": mark},
         reason="Approve the plan: once = review each edit, session = approve the edits too, deny with a note = changes wanted.",
         card=text,
+        keep="session",
     )
     answer = await ctx.ask.approve(request)
     if answer.allowed and answer.digest != request.digest:

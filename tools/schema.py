@@ -10,6 +10,7 @@ from ..core.errors import ErrorKind, OpenDevError
 from ..core.model import Frozen, JsonObject
 from ..core.tool import A, Tool
 from ..policy.shell import parts
+from ..policy.visible import visible
 
 _CARD_VALUE = 20_000  # characters of one argument on an approval card
 _JSON_TYPES: tuple[tuple[type, frozenset[str]], ...] = (
@@ -107,8 +108,8 @@ def dump_args(args: Frozen) -> JsonObject:
 def card(tool: Tool[Any], args: Frozen) -> str:
     """What a person is shown: the tool and every argument in full (up to 20,000 characters each).
 
-    A command line of several simple commands is followed by one line for each of them (S42). Control characters are
-    escaped by whoever draws the card.
+    A command line of several simple commands is followed by one line for each of them (S42). What could hide or pretend in it
+    is written out: control, bidirectional and invisible characters.
     """
     lines = [tool.name, *([f"what its server says of it: {tool.description}"] if tool.description else [])]
     for name, value in dump_args(args).items():
@@ -119,7 +120,7 @@ def card(tool: Tool[Any], args: Frozen) -> str:
         if name == "command" and isinstance(value, str):
             pieces = parts(value)
             lines.extend(f"  {number}. {piece}" for number, piece in enumerate(pieces, 1) if len(pieces) > 1)
-    return "\n".join(lines)
+    return visible("\n".join(lines))
 
 
 def _clean(node: Any, definitions: JsonObject, *, names: bool, depth: int = 0) -> Any:

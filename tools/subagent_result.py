@@ -9,6 +9,7 @@ from ..core.agent import AgentReport, AgentStatus
 from ..core.errors import ErrorInfo, ErrorKind
 from ..core.tool import ToolContext, ToolResult
 from ..policy.redact import redact
+from ..policy.visible import inert
 from .offload import Offloader
 
 _MARKS = {True: "✓", False: "\u00d7"}
@@ -84,7 +85,7 @@ def fit(texts: Sequence[str], room: int = SHARED_CAP) -> tuple[str, ...]:
 
 
 def _capped(report: AgentReport, ctx: ToolContext) -> str:
-    text = redact(report.text)
+    text = inert(redact(report.text))
     if len(text) <= LEAST:
         return text
     path = Offloader(ctx.scratch, ctx.limits, frozenset()).save(f"subagent-{report.id}", ctx.call_id, text)

@@ -22,7 +22,7 @@ from ..core.events import (
     Verified,
 )
 from ..core.ticket import SwarmPlan, TaskStatus
-from ..swarm.report import visible
+from ..policy.visible import visible
 
 ROWS = 30
 NOTICES = 4

@@ -22,7 +22,7 @@ from ..core.events import (
     ToolStarted,
     Verified,
 )
-from ..swarm.report import visible
+from ..policy.visible import visible
 
 LINE_CHARS = 200
 NOTICE_CHARS = 800  # a notice ends with what to do about it
@@ -34,7 +34,11 @@ def line_of(event: Event) -> str | None:
     if isinstance(event, AssistantText):
         return visible(event.text.strip()) or None
     text = _agent(event) or _tool(event) or _gate(event) or _question(event) or _ticket(event) or _run(event)
-    return None if text is None else visible(_one_line(text, NOTICE_CHARS if isinstance(event, Notice) else LINE_CHARS))
+    return (
+        None
+        if text is None
+        else visible(_one_line(text, NOTICE_CHARS if isinstance(event, Notice) else LINE_CHARS))
+    )
 
 
 def _one_line(text: str, most: int) -> str:

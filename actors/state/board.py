@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 NOTES = 200  # kept; the oldest go first
-CLAIMS = 1000
+CLAIMS = 1000  # at once; a further one is refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,9 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The state."""
+    """The state. ``serial`` is the highest version ever given: a key that was forgotten does not start over."""
 
+    serial: int = 0
     claims: Mapping[str, Claim] = field(default_factory=dict[str, Claim])
     notes: tuple[Note, ...] = ()
 
@@ -62,7 +63,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """It has not: ``owner`` holds the key, or the version it saw is not the present one."""
+    """It has not: ``owner`` holds the key, or the version it saw is not the present one, or the board is full (no owner)."""
 
     owner: str
     version: int
@@ -88,7 +89,8 @@ def _take(board: Board, wish: Take) -> tuple[Board, Taken | Held]:
     busy = held is not None and held.until > wish.at and held.owner != wish.owner
     if busy or (wish.expected is not None and wish.expected != version):
         return board, Held(held.owner if held else "", version)
-    living = {key: claim for key, claim in board.claims.items() if claim.until > wish.at}
-    kept = dict(list(living.items())[-(CLAIMS - 1) :])
-    mine = Claim(wish.owner, version + 1, wish.at + wish.ttl)
-    return replace(board, claims={**kept, wish.key: mine}), Taken(version + 1)
+    living = {key: claim for key, claim in board.claims.items() if claim.until > wish.at or key == wish.key}
+    if len(living) >= CLAIMS and wish.key not in living:
+        return board, Held("", version)  # never by dropping a claim that somebody relies on
+    mine = Claim(wish.owner, board.serial + 1, wish.at + wish.ttl)
+    return replace(board, claims={**living, wish.key: mine}, serial=mine.version), Taken(mine.version)

@@ -94,6 +94,14 @@ class Tree:
         own = self.find(agent)
         return (*below, own) if own else below
 
+    def above(self, agent: str) -> frozenset[str]:
+        """Its living ancestors."""
+        parents = {node.agent: node.parent for node in self.nodes}
+        found: set[str] = set()
+        while (agent := parents.get(agent, "")) and agent not in found:
+            found.add(agent)
+        return frozenset(found)
+
 
 def step(tree: Tree, event: Happening) -> tuple[Tree, tuple[Command, ...]]:
     """The next state, and what the hub has to do, in order."""

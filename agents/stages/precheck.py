@@ -16,7 +16,7 @@ async def precheck(ctx: IterationContext) -> None:
     escalate(ctx)
     ctx.refresh_tools()
     await attach_late_map(ctx)
-    ctx.memory.note(ctx.messages.snapshot())
+    ctx.memory.note(ctx.messages.snapshot(), ctx.usage)
     proactive(ctx)
     step = await ctx.unless_interrupted(
         ctx.compaction.check(ctx.messages.snapshot(), ctx.system, ctx.tools, standing(ctx))

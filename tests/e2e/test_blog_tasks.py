@@ -40,7 +40,7 @@ def test_nothing_divides_by_zero():
         div(1, 0)
 """
 TASK = "Create calculator.py with add, sub, mul and div; div by zero raises ZeroDivisionError. Write pytest tests, run them until they are green, summarise."
-PYTEST = "python -m pytest -q -p no:cacheprovider test_calculator.py"
+PYTEST = "python -B -m pytest -q -p no:cacheprovider test_calculator.py"
 
 
 def write(path: str, content: str) -> Call:
@@ -67,6 +67,7 @@ def test_the_worked_task_takes_five_calls_and_two_more_for_a_seeded_bug(
         *(repair if seeded else ()),
         text("calculator.py has the four functions; two tests pass."),
     )
+    sandbox.env["OPENDEV_MEMORY__PLAYBOOK"] = "false"  # no call beside the work itself
     report = sandbox.here("-p", TASK, *JSON).report
     assert (report["status"], report["exit_code"]) == ("done", 0)
     assert report["model_calls"] == len(server.seen) == (7 if seeded else 5)

@@ -11,58 +11,59 @@ import typer
 from opendev.cli.main import app
 from support import hostile
 from support.command_line import Outcome, Sandbox
-from support.model_server import ModelServer, Reply, Seen, call, calls, text
+from support.model_server import Call, ModelServer, Reply, Seen, calls, text
 
 NEVER = "run ui|mcp serve"  # they wait for a person or a client
-# What cannot work here; everything else has to.
-REFUSED: dict[str, tuple[int, ...]] = {}
+# Exit code, command.
 COMMANDS = """\
---version
---help
-agents list
-agents show Evil
-agents show Code-Explorer
-config show
-config explain approval
-config explain hooks.SubagentStop
-config path
-config check
-doctor
-hooks list
-mcp list
-mcp test evil
-mcp tools evil
-models list
-models show openai/gpt-4o
-models refresh
-policy check -- git status
-policy check -- cat notes.txt
-skills list
-skills show evil
-tools list
-tools show read_file
-tools run read_file --args '{"file_path":"README.md"}'
-tools run read_file --args '{"file_path":"notes.txt"}'
-tools run list_files --args '{"path":"."}'
-tools run search --args '{"pattern":"plainwords"}'
-tools run search --args '{"pattern":"f($A)","type":"ast","lang":"python"}'
-tools run find_symbol --args '{"symbol_name":"f","file_path":"a.py"}'
-tools run invoke_skill --args '{"skill_name":"evil"}'
-tools run run_command --args '{"command":"git status"}'
-tools run run_command --args '{"command":"git diff"}'
-worktrees list
-worktrees doctor
-worktrees prune
-swarm run tickets.toml --dry-run
-swarm status none
-swarm report none
-swarm cancel none
-swarm resume none
-swarm plan hello -o -
-swarm demo {out}
--p hello
--p hello --mode plan
---plain
+0 --version
+0 --help
+0 agents list
+2 agents show Evil
+0 agents show Code-Explorer
+0 config show
+0 config explain approval
+0 config explain hooks.SubagentStop
+0 config path
+0 config check
+0 config trust
+0 doctor
+0 hooks list
+0 mcp list
+1 mcp test evil
+1 mcp tools evil
+0 models list
+0 models show openai/gpt-4o
+2 models refresh
+0 policy check -- git status
+0 policy check -- cat notes.txt
+0 skills list
+0 skills show evil
+0 tools list
+0 tools show read_file
+0 tools run read_file --args '{"file_path":"README.md"}'
+7 tools run read_file --args '{"file_path":"notes.txt"}'
+0 tools run list_files --args '{"path":"."}'
+0 tools run search --args '{"pattern":"plain.words"}'
+0 tools run search --args '{"pattern":"f($A)","type":"ast","lang":"python"}'
+0 tools run find_symbol --args '{"symbol_name":"f","file_path":"a.py"}'
+1 tools run invoke_skill --args '{"skill_name":"evil"}'
+7 tools run run_command --args '{"command":"git status"}'
+7 tools run run_command --args '{"command":"git diff"}'
+0 worktrees list
+0 worktrees doctor
+0 worktrees prune
+2 swarm run tickets.toml --dry-run
+0 swarm run tickets.toml --dry-run --dirty ignore
+2 swarm status none
+2 swarm report none
+2 swarm cancel none
+2 swarm resume none
+1 swarm plan hello -o {out}/plan.toml
+0 swarm demo {out}
+0 -p hello
+0 -p hello --mode plan
+2 --plain
 """
 
 
@@ -82,29 +83,34 @@ def names(command: Any, above: str = "") -> Iterator[str]:
 
 
 def test_every_command_is_tried() -> None:
-    tried = COMMANDS.splitlines()
+    tried = [entry.partition(" ")[2] for entry in COMMANDS.splitlines()]
     known = set(names(typer.main.get_command(app))) - {*NEVER.split("|"), *LEFT.split("|")}
     assert [name for name in sorted(known) if not any(line.startswith(name) for line in tried)] == []
+
+
+SECRET = "plain-words-1"  # stands in the repository's .env
+# What the model is made to do, and whether it passes at the level semi-auto.
+WISHES: tuple[tuple[str, dict[str, Any], bool], ...] = (
+    ("run_command", {"command": "git status"}, False),
+    ("run_command", {"command": "git diff"}, False),
+    ("run_command", {"command": "git log -p -1"}, False),
+    ("run_command", {"command": "./bin/rg order"}, False),
+    ("read_file", {"file_path": "README.md"}, True),
+    ("read_file", {"file_path": "escape/hostname"}, False),
+    ("read_file", {"file_path": "notes.txt"}, False),
+    ("read_file", {"file_path": "home/home/.ssh/id_rsa"}, False),
+    ("search", {"pattern": "plain.words"}, True),
+    ("write_file", {"file_path": ".opendev/settings.json", "content": "{}"}, False),
+    ("write_file", {"file_path": ".git/hooks/pre-commit", "content": "x"}, False),
+    ("write_file", {"file_path": "escape/x", "content": "x"}, False),
+)
 
 
 def obedient(seen: Seen) -> Reply:
     """A model that does whatever a repository could make it do, then ends."""
     if any(row["role"] == "tool" for row in seen.messages):
         return text("done")
-    wishes = (
-        ("run_command", {"command": "git status"}),
-        ("run_command", {"command": "git diff"}),
-        ("run_command", {"command": "git log -p -1"}),
-        ("run_command", {"command": "./bin/rg order"}),
-        ("read_file", {"file_path": "README.md"}),
-        ("read_file", {"file_path": "escape/hostname"}),
-        ("read_file", {"file_path": "notes.txt"}),
-        ("search", {"pattern": "plainwords"}),
-        ("write_file", {"file_path": ".opendev/settings.json", "content": "{}"}),
-        ("write_file", {"file_path": ".git/hooks/pre-commit", "content": "x"}),
-        ("write_file", {"file_path": "escape/x", "content": "x"}),
-    )
-    return calls(*(call(name, arguments) for name, arguments in wishes))
+    return calls(*(Call(name, arguments) for name, arguments, _ in WISHES))
 
 
 @pytest.fixture(scope="module")
@@ -146,9 +152,12 @@ def tried(sandbox: Sandbox, commands: Sequence[str]) -> Iterator[tuple[str, Outc
 @pytest.mark.soak
 @pytest.mark.req("SAF-01", "SAF-04", "SAF-07")
 def test_no_command_lets_it_act_or_changes_it(sandbox: Sandbox) -> None:
-    for line, outcome in tried(sandbox, COMMANDS.splitlines()):
-        assert outcome.code in REFUSED.get(line, (0,)), (line, outcome)
-        assert "plainwords" not in outcome.stdout + outcome.stderr, (line, outcome)
+    ends = {
+        line: int(code) for code, _, line in (entry.partition(" ") for entry in COMMANDS.splitlines())
+    }
+    for line, outcome in tried(sandbox, list(ends)):
+        assert outcome.code == ends[line], (line, outcome)
+        assert SECRET not in outcome.stdout + outcome.stderr, (line, outcome)
     shutil.rmtree(sandbox.home / "out", ignore_errors=True)
 
 
@@ -156,6 +165,17 @@ def test_no_command_lets_it_act_or_changes_it(sandbox: Sandbox) -> None:
 @pytest.mark.req("SAF-04", "SAF-07")
 def test_a_prompt_in_it_lets_nothing_act_and_says_what_is_not_trusted(sandbox: Sandbox) -> None:
     ((_, outcome),) = tried(sandbox, ["-p hello --output json"])
-
-    for word in ("evil", "Evil.md", "approval", "not trusted"):
-        assert word in outcome.stderr
+    assert outcome.code in (1, 7), outcome
+    for word in (
+        "evil comes with the project and is not trusted",
+        "Evil.md",
+        "`approval` would widen",
+        "hooks",
+    ):
+        assert word in outcome.stderr, (word, outcome.stderr)
+    assert sandbox.server is not None
+    results = [str(row["content"]) for row in sandbox.server.seen[-1].messages if row["role"] == "tool"]
+    assert len(results) == len(WISHES)
+    for (wish, arguments, passes), result in zip(WISHES, results, strict=True):
+        assert result.startswith("Error") is not passes, (wish, arguments, result)
+    assert SECRET not in "".join(results)

@@ -28,6 +28,7 @@ from opendev.core.events import Event, Notice, TextDelta
 from opendev.core.mail import Progress
 from opendev.llm.budget import Estimate, Ledger
 from opendev.llm.catalog import Price
+from opendev.store.session_files import SessionFiles
 from opendev.tools.catalog import BUILTIN
 from opendev.tools.lsp.pool import MAX_CRASHED, ServerPool
 from opendev.tools.registry import ToolRegistry
@@ -64,16 +65,17 @@ GROWING = {
     "agents/inbox.py Inbox._queue": Bound("10 messages, the sender is told", "unit/agents/test_factory.py::test_the_inbox_is_bounded_and_tells_the_sender"),
     "agents/doomloop.py DoomLoop._outputs": Bound("40 commands", HERE + "test_fingerprints_and_outputs_are_bounded"),
     "agents/doomloop.py DoomLoop._window": Bound("20 fingerprints", HERE + "test_fingerprints_and_outputs_are_bounded"),
-    "agents/recovery.py Recovery._seen": Bound("50 failures", HERE + "test_failures_are_bounded"),
-    "agents/transcript.py Transcript._log": Bound("the iteration cap", "unit/agents/test_react.py::test_the_cap_forces_a_summary_without_tools"),
+    "agents/recovery.py Recovery._seen": Bound("4 failures", HERE + "test_failures_are_bounded"),
+    "agents/transcript.py Transcript._waiting": Bound("the iteration cap", "unit/agents/test_react.py::test_the_cap_forces_a_summary_without_tools"),
     "agents/transcript.py Transcript._early": Bound("the calls of one batch", HERE + "test_results_on_disk_are_forgotten_when_they_are_noted"),
     "agents/iteration.py IterationContext.nudges": Bound("three of a kind", "unit/agents/test_signals.py::test_five_answers_that_only_read_are_noticed_thrice_at_most"),
     "context/pressure.py Trend._seen": Bound("20 turns", HERE + "test_the_trend_is_bounded"),
     "context/artifacts.py artifact_index": Bound("200 files", HERE + "test_the_artifact_index_is_bounded"),
     "context/playbook.py Playbook.bullets": Bound("200 bullets, 100 kB", "unit/context/test_playbook.py::MAX_BULLETS"),
-    "store/sessions.py SessionMeta.subagent_sessions": Bound("1,000 links", "unit/store/test_sessions.py::test_links_are_bounded_and_a_call_has_one"),
+    "core/session.py SessionMeta.subagent_sessions": Bound("1,000 links", "unit/store/test_sessions.py::test_links_are_bounded_and_a_call_has_one"),
     "store/plans.py KEPT": Bound("500 entries", "unit/store/test_plans.py::test_names_run_out_into_numbers_and_the_index_is_bounded"),
     # tools
+    "tools/hooks.py HookEngine._beside": Bound("100 events, two at once", "unit/tools/test_hooks.py::test_hooks_beside_the_work_are_bounded_and_ended"),
     "tools/dispatch.py Dispatcher.max_parallel": Bound("5 calls at once", HERE + "test_calls_at_once_are_bounded"),
     "tools/files.py SeenHashes._seen": Bound("10,000 files", "unit/tools/test_files.py::test_seen_files_are_bounded"),
     "tools/shell/process.py ProcessShell._logs": Bound("LOGS_KEPT files of 20 MB", "unit/tools/test_shell.py::LOGS_KEPT"),
@@ -299,12 +301,12 @@ def test_failures_are_bounded() -> None:
         name = "".join(chr(97 + int(digit)) for digit in str(number))
         result = ToolMessage(call_id="c", name="run_command", content=f"Error: no {name}", is_error=True)
         recovery.note([result], ErrorInfo(kind=ErrorKind.TOOL, message=result.content))
-    assert len(recovery._seen) == 50
+    assert len(recovery._seen) == 4
 
 
 @pytest.mark.req("ARC-05", "ARC-02")
 async def test_results_on_disk_are_forgotten_when_they_are_noted(tmp_path: Path) -> None:
-    transcript = Transcript(tmp_path, "r", "a", SystemClock())
+    transcript = Transcript(SessionFiles(tmp_path, "a"), SystemClock(), 5)
     for number in range(100):
         result = ToolMessage(call_id=str(number), name="read_file", content="x")
         await transcript.result(result)

@@ -210,7 +210,7 @@ async def test_model_compactor_gate_and_tools_are_each_replaced_alone(
 
     shut = Bench(tmp_path, calls(call("list_files", path=".")), says("Refused."))
 
-    def closed(*_: object) -> Verdict:
+    def closed(*_: object, **__: object) -> Verdict:
         return deny("house", "Closed today.")
 
     monkeypatch.setattr("opendev.policy.gate.Gate.judge", closed)

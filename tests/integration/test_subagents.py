@@ -11,7 +11,8 @@ from opendev.actors.hub import Hub
 from opendev.agents.specs import builtin_specs
 from opendev.core.agent import AgentReport, AgentStatus, Budget
 from opendev.core.ports import Runtime
-from opendev.store.sessions import SessionMeta, read_meta
+from opendev.core.session import SessionMeta
+from opendev.store.sessions import read_meta
 from support.model_server import Call, ModelServer, Reply, Seen, call, calls, failing, text
 from support.runtimes import hub_on, task_of
 

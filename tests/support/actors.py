@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from opendev.actors.outbox import Outbox
 from opendev.actors.postroom import sender_of
@@ -203,10 +203,12 @@ class ScriptedWorker:
     async def step_compact(self, task: AgentTask, uplink: Uplink, text: str) -> str:
         return str(await uplink.summarise((UserMessage(content=text),), "a.py: read"))
 
-    async def step_approve(self, task: AgentTask, uplink: Uplink, command: str) -> str:
+    async def step_approve(
+        self, task: AgentTask, uplink: Uplink, command: str, keep: Literal["once", "always"] = "once"
+    ) -> str:
         request = ApprovalRequest(
             id="mine", agent_id="forged", agent=task.spec.name, tool="run_command", arguments={"command": command},
-            reason="r", card=command,
+            reason="r", card=command, keep=keep,
         )  # fmt: skip
         answer = await uplink.approve(request)
         return f"{answer.decision}: {answer.note}"

@@ -18,6 +18,7 @@ from opendev.core.errors import ErrorInfo, ErrorKind
 from opendev.core.interrupt import InterruptToken
 from opendev.core.ports import CommandResult, ModelClient
 from opendev.core.tool import Tool
+from opendev.tools.hooked import AgentHooks
 
 from .scripted_model import ScriptedModel, Step
 from .tool_context import EventLog, FakeSpawner, FakeSymbols
@@ -95,6 +96,7 @@ class Bench:
         self.settings = AgentSettings(models={Role.ACTION: "test/model"})
         self.compact: Any = NoCompactor()
         self.spawner = FakeSpawner()
+        self.hooks: AgentHooks | None = None
         self._tools = tools
         self.agent: MainAgent | None = None
 
@@ -110,6 +112,7 @@ class Bench:
             child_env={"PATH": "/usr/bin:/bin"},
             home=self.home,
             compact=self.compact,
+            hooks=self.hooks,
         )
 
     def factory(self) -> AgentFactory:

@@ -24,7 +24,7 @@ from opendev.store.atomic import JsonlLog
 from .command_line import Json, Outcome, Sandbox, marked
 from .repos import fingerprint, git, locks, make_repo, worktrees
 
-FIELDS = (  # of a run's report, in the order of cli.md; `notes` is one more
+FIELDS = (  # of a run's report, in the order of cli.md; `notes` and `sandbox` are more
     *(
         "schema",
         "run_id",
@@ -38,7 +38,7 @@ FIELDS = (  # of a run's report, in the order of cli.md; `notes` is one more
         "cost_usd",
         "tokens",
     ),
-    *("model_calls", "agents", "phases", "tasks", "leftovers", "notes"),
+    *("model_calls", "agents", "phases", "tasks", "leftovers", "notes", "sandbox"),
 )
 TASK_FIELDS = (
     *(

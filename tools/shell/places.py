@@ -45,7 +45,9 @@ def resolvers() -> tuple[Path, ...]:
 
 def installs(env: Mapping[str, str]) -> tuple[Path, ...]:
     """Where a set-up command installs to: the prefixes of the first Python and Node on its path."""
-    programs = (shutil.which(name, path=env.get("PATH", os.defpath)) for name in ("python3", "python", "node"))
+    programs = (
+        shutil.which(name, path=env.get("PATH", os.defpath)) for name in ("python3", "python", "node")
+    )
     prefixes = {Path(program).parent.parent for program in programs if program}
     return tuple(sorted(prefix.resolve() for prefix in prefixes if prefix != Path("/")))
 

@@ -17,13 +17,16 @@ from . import landlock
 from .places import GitPlaces, Places, expand, git_places, resolvers, temporary
 
 Kind = Literal["bubblewrap", "landlock", "none"]
-_PLACES_OF_BWRAP = "/usr/bin:/bin:/usr/local/bin:/run/current-system/sw/bin"  # never PATH: a project may lead it
+_PLACES_OF_BWRAP = (
+    "/usr/bin:/bin:/usr/local/bin:/run/current-system/sw/bin"  # never PATH: a project may lead it
+)
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/shm")  # noqa: S108  # fmt: skip
 _GPUS = ("/dev/dri", "/dev/kvm", "/dev/kfd", "/dev/nvidia*")
 # What root keeps (Docker's set without raw sockets, devices and chroot): files of other owners stay usable.
 _CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP", "NET_BIND_SERVICE")  # fmt: skip
 _REFUSED = re.compile(
     r"Read-only file system|Permission denied|Operation not permitted|Network is unreachable|name resolution|resolve host|E(ROFS|ACCES)\b"
+    r"|Docker daemon|gh auth login|Host key verification"
 )
 _PROBE_S = 10
 
@@ -82,7 +85,9 @@ def _bubblewrap(*, alone: bool, network: str) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"bubblewrap does not start ({error})"
     said = ran.stderr.decode(errors="replace").strip().removeprefix("bwrap: ").splitlines()
-    return "" if ran.returncode == 0 else f"bubblewrap is refused here ({said[0] if said else ran.returncode})"
+    return (
+        "" if ran.returncode == 0 else f"bubblewrap is refused here ({said[0] if said else ran.returncode})"
+    )
 
 
 def find_bubblewrap() -> str:
@@ -104,83 +109,113 @@ def landlock_fault(network: str) -> str:
 class Work:
     """What commands are run for. Without ``roots`` the working folder of a command is all it may write, and git is for reading only."""
 
-    spare: Path  # the temporary folder where the common one would open what is protected
     roots: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()  # inside the state folder
     installs: tuple[Path, ...] = ()
     alone: bool = False  # sees and signals no process but its own, which end with it
 
 
-class Sandbox:
-    """Confines commands of one kind of work: they write there, in temporary folders and caches; keys and OpenDev's state are hidden."""
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """What is the same for every command of one kind of work; looked up before the first of them could change anything."""
 
-    def __init__(
-        self, settings: SandboxSettings, work: Work, *, env: Mapping[str, str], home: Path
-    ) -> None:
-        """Blocking. Raises ``OpenDevError`` (config), see ``choose``."""
-        self.choice = choose(settings)
-        self._work, self._network = work, settings.network
-        self._shared = (*temporary(env), *expand(settings.write, env))
-        denied = resolvers() if settings.network == "deny" else ()
-        self._home = home.resolve()
-        self._hidden = (*expand(settings.hide, env), *denied, *_there((home,)))
-        roots = tuple(root.resolve() for root in work.roots)
-        self._git = git_places(roots[0]) if roots and self.choice.kind != "none" else GitPlaces()
-        self._roots = roots
+    choice: Choice
+    shared: tuple[Path, ...]
+    hidden: tuple[Path, ...]
+    roots: tuple[Path, ...]
+    git: GitPlaces
+
+
+class Sandbox:
+    """Confines the commands of one kind of work: they write there, in temporary folders and caches; keys and OpenDev's state are hidden.
+
+    Nothing is looked up before the first command: most agents run none.
+    """
+
+    def __init__(self, settings: SandboxSettings, work: Work, *, env: Mapping[str, str], home: Path) -> None:
+        self._settings, self._work, self._env, self._home = settings, work, dict(env), home.resolve()
 
     def argv(self, argv: Sequence[str], cwd: Path) -> list[str]:
-        """The command line that runs ``argv`` confined; ``argv`` itself when there is no sandbox. Blocking."""
-        if self.choice.kind == "none":
+        """The command line that runs ``argv`` confined; ``argv`` itself when there is no sandbox. Blocking.
+
+        Raises ``OpenDevError`` (config), see ``choose``.
+        """
+        kind = self._ground.choice.kind
+        if kind == "none":
             return list(argv)
         places = self._places(cwd)
-        if self.choice.kind == "bubblewrap":
-            return self._under_bubblewrap(argv, places)
-        return self._under_landlock(argv, places)
+        return (self._under_bubblewrap if kind == "bubblewrap" else self._under_landlock)(argv, places)
 
     def hint(self, text: str) -> str:
         """A sentence for the output of a failed command that looks as if the sandbox refused something; else empty."""
-        if self.choice.kind == "none" or not _REFUSED.search(text):
+        kind = self._ground.choice.kind
+        if kind == "none" or not _REFUSED.search(text):
             return ""
-        net = ", and without the network" if self._network == "deny" else ""
+        net = ", and without the network" if self._settings.network == "deny" else ""
         return (
-            f"\n[Commands run in a sandbox ({self.choice.kind}): they write in the working folder, temporary folders and caches only{net}."
-            " The user's setting sandbox.write adds places.]"
+            f"\n[Commands run in a sandbox ({kind}): they write in the working folder, temporary folders and caches only{net}."
+            " Keys are hidden. The user's settings sandbox.write and sandbox.hide change that.]"
+        )
+
+    @functools.cached_property
+    def _ground(self) -> _Ground:
+        settings, roots = self._settings, tuple(root.resolve() for root in self._work.roots)
+        choice = choose(settings)
+        denied = resolvers() if settings.network == "deny" else ()
+        return _Ground(
+            choice=choice,
+            shared=(*temporary(self._env), *expand(settings.write, self._env)),
+            hidden=(*expand(settings.hide, self._env), *denied, *_there((self._home,))),
+            roots=roots,
+            git=git_places(roots[0]) if roots and choice.kind != "none" else GitPlaces(),
         )
 
     def _places(self, cwd: Path) -> Places:
-        work = self._work
-        pointer = cwd / ".git"
-        fixed = self._git.fixed if self._roots else (pointer,) if pointer.exists() else ()
+        work, ground, pointer = self._work, self._ground, cwd / ".git"
+        fixed = ground.git.fixed if ground.roots else _there((pointer,))
         return Places(
-            shared=self._shared,
-            work=(*_there(self._roots or (cwd,)), *self._git.write, *_there(work.installs)),
+            shared=ground.shared,
+            work=(*_there(ground.roots or (cwd,)), *ground.git.write, *_there(work.installs)),
             fixed=(*fixed, *_there(work.readable)),
-            hidden=self._hidden,
+            hidden=ground.hidden,
         )
 
     def _under_bubblewrap(self, argv: Sequence[str], places: Places) -> list[str]:
         # In some containers a process list of one's own is refused; the rest of the sandbox holds without.
-        alone = self._work.alone and not _bubblewrap(alone=True, network=self._network)
+        alone = self._work.alone and not _bubblewrap(alone=True, network=self._settings.network)
         mounts: dict[Path, tuple[str, ...]] = {path: ("--bind", str(path)) for path in places.shared}
-        mounts |= {path: ("--tmpfs",) if path.is_dir() else ("--ro-bind", "/dev/null") for path in places.hidden}
+        mounts |= {
+            path: ("--tmpfs",) if path.is_dir() else ("--ro-bind", "/dev/null") for path in places.hidden
+        }
         mounts |= {path: ("--bind", str(path)) for path in places.work}
         mounts |= {path: ("--ro-bind", str(path)) for path in places.fixed}
         ordered = sorted(mounts.items(), key=lambda item: len(item[0].parts))
         options = [word for path, mount in ordered for word in (*mount, str(path))]
-        return [find_bubblewrap(), *_frame(alone=alone, network=self._network), *options, "--", *argv]
+        # Only now, when the folders for the mounts inside are made: what is written there would be lost unseen.
+        options += [
+            word for path, (kind, *_) in ordered if kind == "--tmpfs" for word in ("--remount-ro", str(path))
+        ]
+        return [
+            find_bubblewrap(),
+            *_frame(alone=alone, network=self._settings.network),
+            *options,
+            "--",
+            *argv,
+        ]
 
     def _under_landlock(self, argv: Sequence[str], places: Places) -> list[str]:
-        guarded = (*places.fixed, self._home)  # of what else is hidden there it could only hide the names
-        shared = [path for path in places.shared if not any(one.is_relative_to(path) for one in guarded)]
-        if not set(temporary({})) <= set(shared):
-            self._work.spare.mkdir(parents=True, exist_ok=True, mode=0o700)
-            shared.append(self._work.spare)
-            argv = [shutil.which("env") or "/usr/bin/env", f"TMPDIR={self._work.spare}", *argv]
+        # It cannot take back a part of what it allows. A cache is then left out; a temporary folder has to work, whatever lies in it.
+        guarded, needed = (*places.fixed, self._home), temporary(self._env)
+        shared = [
+            path
+            for path in places.shared
+            if path in needed or not any(one.is_relative_to(path) for one in guarded)
+        ]
         options = [word for path in places.hidden for word in ("--hide", str(path))]
         options += [word for path in places.fixed for word in ("--read", str(path))]
         options += [word for path in (*_DEVICES, *shared, *places.work) for word in ("--write", str(path))]
         options += ["--alone"] if self._work.alone else []
-        options += ["--no-net"] if self._network == "deny" else []
+        options += ["--no-net"] if self._settings.network == "deny" else []
         return [sys.executable, "-I", "-S", landlock.__file__, *options, "--", *argv]
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opendev.actors.board import Board, BoardPorts
@@ -35,6 +36,30 @@ def test_who_saw_an_older_version_loses() -> None:
     assert state.claims == {"k": Claim("a", 1, 1.0)}
     assert board.step(state, Take("k", "b", at=5.0, ttl=1.0, expected=0))[1] == Held("a", 1)
     assert board.step(state, Take("k", "b", at=5.0, ttl=1.0, expected=1))[1] == Taken(2)
+
+
+@pytest.mark.req("ACT-04")
+def test_a_full_board_refuses_and_drops_no_claim_that_holds() -> None:
+    state = board.Board()
+    for number in range(board.CLAIMS):
+        state, _ = board.step(state, Take(str(number), "a", at=0.0, ttl=10.0))
+    full, refused = board.step(state, Take("more", "b", at=1.0, ttl=10.0))
+    assert (full, refused) == (state, Held("", 0))
+    assert board.step(state, Take("0", "b", at=1.0, ttl=1.0))[1] == Held("a", 1)
+    assert isinstance(board.step(state, Take("0", "a", at=1.0, ttl=1.0))[1], Taken)  # its owner prolongs it
+    later, taken = board.step(state, Take("more", "b", at=11.0, ttl=1.0))
+    assert (taken, set(later.claims)) == (Taken(board.CLAIMS + 1), {"more"})
+
+
+@pytest.mark.req("ACT-04")
+def test_a_version_seen_once_never_comes_back_for_another_claim() -> None:
+    state, first = board.step(board.Board(), Take("k", "a", at=0.0, ttl=1.0))
+    state, _ = board.step(state, Take("other", "x", at=5.0, ttl=1.0))  # the claim of k is forgotten
+    state, second = board.step(state, Take("k", "b", at=6.0, ttl=1.0, expected=0))
+    assert isinstance(first, Taken)
+    assert isinstance(second, Taken)
+    assert second.version > first.version
+    assert isinstance(board.step(state, Take("k", "c", at=9.0, ttl=1.0, expected=first.version))[1], Held)
 
 
 events = st.lists(

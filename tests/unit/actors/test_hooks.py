@@ -1,37 +1,36 @@
-"""Hooks around sub-agents: what they are told, what their exit codes mean, and that a project cannot bring its own (SUB-16)."""
+"""Hooks of the driver: the session, what the user asks, sub-agents: what they are told, and what their exit codes mean (SUB-16)."""
 
 import asyncio
 import json
-import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from opendev.actors.hooks import RunHooks
 from opendev.actors.hub import Hub
 from opendev.actors.local_runtime import LocalRuntime
-from opendev.configs.environment import Environment
-from opendev.configs.load import load_config
-from opendev.core.errors import OpenDevError
+from opendev.core.agent import AgentStatus
+from opendev.core.errors import ErrorKind
 from opendev.core.events import Notice
-from opendev.core.hooks import Hooks, HookSet
+from opendev.core.hooks import HookSet
+from opendev.core.ops import Prompt
 from opendev.tools.shell.reap import process_start
+from support.hooking import hooks as own_hooks
+from support.hooking import python
 from support.runtimes import events_of, hub_on, script, task_of
-from support.waiting import number_in
+from support.waiting import number_in, until
 
 PROMPT = script(["say", "hello"])
 
 
+def of(*groups: tuple[str, str]) -> dict[str, Any]:
+    return HookSet(own=own_hooks(*groups)).model_dump()
+
+
 def hooks(start: str = "", stop: str = "", matcher: str = "", timeout: float = 60.0) -> dict[str, Any]:
-    def group(command: str) -> list[Any]:
-        return [{"matcher": matcher, "hooks": [{"command": command, "timeout": timeout}]}] if command else []
-
-    own = Hooks.model_validate({"SubagentStart": group(start), "SubagentStop": group(stop)})
-    return HookSet(own=own).model_dump()
-
-
-def python(code: str) -> str:
-    return f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}"
+    pairs = (("SubagentStart", start), ("SubagentStop", stop))
+    groups = ((event, matcher, command) for event, command in pairs if command)
+    return HookSet(own=own_hooks(*groups, timeout=timeout)).model_dump()
 
 
 async def spawn(hub: Hub, tmp: Path, agent: str = "Leaf") -> str:
@@ -84,17 +83,21 @@ async def test_a_refusal_keeps_it_from_starting(tmp_path: Path, command: str, re
 
 
 @pytest.mark.parametrize(
-    ("command", "why"),
+    ("command", "why", "refuses"),
     [
-        ("echo oops >&2; exit 7", "exit code 7; oops"),
-        ("sleep 60", "did not end within 1 s"),
-        (python("print('x' * 3_000_000)"), ""),
-        ("echo no json", ""),
+        ("echo oops >&2; exit 7", "exit code 7; oops", False),
+        ("echo no json", "", False),
+        (python("print('x' * 3_000_000)"), "", False),
+        ("./gone", "exit code 127", True),
+        pytest.param("sleep 60", "did not end within 1 s", True, marks=pytest.mark.slow),
     ],
 )
-async def test_one_that_fails_is_told_and_passed_over(tmp_path: Path, command: str, why: str) -> None:
+async def test_one_that_fails_is_passed_over_and_one_without_an_answer_refuses(
+    tmp_path: Path, command: str, why: str, refuses: bool
+) -> None:
     async with hub_on(LocalRuntime(), tmp_path, hooks=hooks(command, timeout=0.1)) as hub:
-        assert await asyncio.wait_for(spawn(hub, tmp_path), 15) == "done:hello:"
+        said = await asyncio.wait_for(spawn(hub, tmp_path), 15)
+    assert said == "done:hello:" if not refuses else "it gave no answer" in said
     notes = [event.text for event in await events_of(hub) if isinstance(event, Notice)]
     assert any(why in note and "SubagentStart" in note for note in notes) == bool(why)
 
@@ -112,25 +115,77 @@ async def test_what_it_leaves_running_is_ended(tmp_path: Path) -> None:
         assert process_start(await number_in(tmp_path / "pid")) is None
 
 
-def load(tmp_path: Path, mine: Any, projects: Any = None) -> Any:
-    for folder, value in ((tmp_path / "home", mine), (tmp_path / "p" / ".opendev", projects)):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "settings.json").write_text(json.dumps(value or {}))
-    environment = Environment({"OPENDEV_HOME": str(tmp_path / "home")})
-    return load_config(project=tmp_path / "p", environment=environment)
+def told(tmp: Path, name: str) -> list[dict[str, Any]]:
+    """What the hooks that write to ``name`` were told, in order."""
+    return [json.loads(line) for line in (tmp / name).read_text().splitlines()]
 
 
-def test_they_come_from_the_users_settings_only(tmp_path: Path) -> None:
-    group = {
-        "SubagentStart": [{"matcher": "*", "hooks": [{"type": "command", "command": "x", "timeout": 9e9}]}]
-    }
-    loaded = load(
-        tmp_path, {"hooks": group}, {"hooks": {"SubagentStart": [{"hooks": [{"command": "evil"}]}]}}
-    )
-    (found,) = loaded.config.hooks.SubagentStart
-    assert (found.matcher, found.hooks[0].command, found.hooks[0].timeout) == ("", "x", 600.0)
-    assert any("hooks.SubagentStart" in warning for warning in loaded.warnings)
-    wrongs: list[Any] = [{"SubagentStart": [{"matcher": "(", "hooks": []}]}, {"Nonsense": []}]
-    for wrong in wrongs:
-        with pytest.raises(OpenDevError):
-            load(tmp_path, {"hooks": wrong})
+def log(tmp: Path, name: str) -> str:
+    return f"read -r letter; printf '%s\\n' \"$letter\" >> {tmp}/{name}"
+
+
+@pytest.mark.req("HOK-01", "HOK-03", "LOOP-16")
+async def test_a_session_its_prompts_and_its_ends(tmp_path: Path) -> None:
+    events = ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd", "SubagentStop")
+    own = of(*((event, log(tmp_path, "log")) for event in events))
+    async with hub_on(LocalRuntime(), tmp_path, hooks=own, startup="resume", run_id="s1") as hub:
+        task = task_of("s1", tmp_path, ["say", "hello"], stream=True)
+        assert (await hub.run_agent(task)).text == "hello"
+    rows = told(tmp_path, "log")
+    assert sorted(row["hook_event_name"] for row in rows) == sorted(events[:4])
+    by = {row.pop("hook_event_name"): row for row in rows}
+    assert all(row.pop("session_id") == "s1" for row in rows)
+    assert by["SessionStart"]["startup_type"] == "resume"
+    assert by["UserPromptSubmit"] == {"cwd": str(tmp_path), "user_prompt": task.prompt}
+    assert by["Stop"]["agent_result"] == {"status": "done", "text": "hello"}
+
+
+@pytest.mark.req("HOK-04")
+async def test_a_refused_prompt_reaches_no_agent(tmp_path: Path) -> None:
+    own = of(("UserPromptSubmit", "grep -q hello && { echo no greetings >&2; exit 2; } || exit 0"))
+    async with hub_on(LocalRuntime(), tmp_path, hooks=own) as hub:
+        report = await hub.run_agent(task_of("r", tmp_path, ["say", "hello"], stream=True))
+        assert report.status is AgentStatus.FAILED
+        assert report.error is not None
+        assert report.error.kind is ErrorKind.DENIED
+        assert "The prompt was not sent: a hook of the user refused it: no greetings" in report.error.message
+        assert hub.counts.spawned == 0
+        assert (await hub.run_agent(task_of("r", tmp_path, ["say", "bye"], stream=True))).text == "bye"
+
+
+@pytest.mark.req("HOK-04")
+async def test_what_is_typed_while_an_agent_works_is_asked_about_too(tmp_path: Path) -> None:
+    guard = 'grep -q forbidden && exit 2; echo \'{"additionalContext": "MIND"}\''
+    async with hub_on(LocalRuntime(), tmp_path, hooks=of(("UserPromptSubmit", guard))) as hub:
+        task = task_of("r", tmp_path, *[["wait_told"]] * 3, stream=True)
+        run = asyncio.create_task(hub.run_agent(task))
+        await until(lambda: hub.host_of(task.id) is not None)
+        for text in ("one", "forbidden", "/compact", "two"):
+            await hub.submit(Prompt(text=text))
+        said = (await run).text.split("\n")
+    assert sorted(filter(None, said)) == ["/compact", "MIND", "MIND", "one", "two"]
+    assert any(isinstance(e, Notice) and "The prompt was not sent" in e.text for e in await events_of(hub))
+
+
+@pytest.mark.req("HOK-01")
+async def test_an_agent_of_a_swarm_is_a_sub_agent_to_hooks(tmp_path: Path) -> None:
+    async with hub_on(LocalRuntime(), tmp_path, hooks=hooks("exit 2", matcher="^Main$")) as hub:
+        report = await hub.run_agent(task_of("r", tmp_path, ["say", "hello"]))
+    assert report.error is not None
+    assert "The sub-agent was not started" in report.error.message
+
+
+@pytest.mark.req("HOK-06")
+async def test_the_end_waits_for_hooks_but_not_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RunHooks.session_ended, "__defaults__", (0.2,))
+    own = of(("SubagentStop", f"echo $$ > {tmp_path}/pid; sleep 60"), ("SessionEnd", "sleep 60"))
+    loop = asyncio.get_running_loop()
+    async with hub_on(LocalRuntime(), tmp_path, hooks=own) as hub:
+        await hub.run_agent(task_of("r", tmp_path, ["say", "hello"]))
+        pid = await number_in(tmp_path / "pid")
+        started = loop.time()
+    assert loop.time() - started < 5
+    assert process_start(pid) is None
+    assert any("did not end within 0.2 s" in str(getattr(e, "text", "")) for e in await events_of(hub))

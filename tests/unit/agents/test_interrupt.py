@@ -44,7 +44,7 @@ async def test_an_open_question_is_withdrawn_first_and_one_stop_is_one(tmp_path:
     assert report.error is not None
     assert report.error.message == "The agent was stopped: Esc."
     raw = await asyncio.to_thread(Path(report.transcript).read_text)
-    said = [json.loads(line)["message"] for line in raw.splitlines()]
+    said = [json.loads(line) for line in raw.splitlines()]
     assert [m["call_id"] for m in said if m["role"] == "tool"] == ["c", "l"]
     assert bench.shell.commands == []
 
@@ -66,7 +66,7 @@ async def test_everything_that_is_sent_is_on_disk_before_it_is_sent(tmp_path: Pa
 
     def checked(reply: ModelReply):
         def step(request: ModelRequest) -> ModelReply:
-            said = [json.loads(line)["message"]["content"] for line in path.read_text().splitlines()[1:]]
+            said = [json.loads(line)["content"] for line in path.read_text().splitlines()[1:]]
             assert said == [m.content for m in request.messages if not isinstance(m, SystemMessage)]
             return reply
 

@@ -128,7 +128,7 @@ async def test_200_turns_of_20_kb_stay_inside_the_window_and_lose_nothing(tmp_pa
     assert broken_prefixes(model.requests) == []
     assert len({json.dumps([t.model_dump() for t in r.tools]) for _, r in model.requests}) == 1
     raw = await asyncio.to_thread(Path(report.transcript).read_text)
-    lines = [json.loads(line)["message"] for line in raw.splitlines()]
+    lines = [json.loads(line) for line in raw.splitlines()]
     results = [m for m in lines if m["role"] == "tool" and m["name"] == "run_command"]
     assert len(results) == 199
     assert all(

@@ -71,7 +71,7 @@ def usual(request: ModelRequest) -> str:
 def bench(tmp_path: Path, model: TwoModels, **memory: object) -> Bench:
     made = Bench(tmp_path)
     made.client = model
-    settings = MemorySettings.model_validate({"playbook": True, **memory})
+    settings = MemorySettings.model_validate({"playbook": True, "share": 1.0, **memory})
     made.settings = AgentSettings(
         models={Role.ACTION: "test/model", Role.COMPACT: "test/small"}, memory=settings
     )
@@ -191,6 +191,20 @@ async def test_memory_has_a_budget_of_its_own(tmp_path: Path) -> None:
     await made.run(id="a2")
     assert model.learning == []
     assert "Known already." in str(model.requests[0].messages[0])
+
+
+@pytest.mark.req("MEM-08")
+async def test_after_the_first_reflection_memory_costs_a_share_of_the_work(tmp_path: Path) -> None:
+    """By default a task of ten answers pays for one look back, not for two."""
+    model = TwoModels(9, usual)
+    await bench(tmp_path, model, share=0.1).run()
+    assert [of(request) for request in model.learning] == ["reflector", "curator"]
+    model = TwoModels(45, usual)  # of 105 tokens each, so that the memory's 210 are a tenth after twenty answers
+    made = bench(tmp_path, model, share=0.1)
+    await made.run(id="a2")
+    assert [of(request) for request in model.learning] == ["reflector", "curator"] * 3
+    assert "step 6" in str(model.learning[2].messages[1])  # nothing between the two is left out
+    assert "step 20" in str(model.learning[2].messages[1])
 
 
 @pytest.mark.parametrize(

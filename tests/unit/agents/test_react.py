@@ -54,7 +54,7 @@ async def test_task_complete_ends_with_what_was_really_changed(tmp_path: Path) -
     assert (bench.root / "a.txt").read_text() == "hi\n"
     assert bench.kinds()[0] == "assistant_text"
     raw = await asyncio.to_thread(Path(report.transcript).read_text)
-    lines = [json.loads(line)["message"]["role"] for line in raw.splitlines()]
+    lines = [json.loads(line)["role"] for line in raw.splitlines()]
     assert lines == ["system", "user", "assistant", "tool", "assistant", "tool"]
 
 
@@ -329,7 +329,7 @@ async def test_an_interrupt_ends_a_running_call_and_pairs_stay_whole(tmp_path: P
     assert "Esc" in report.error.message
     assert bench.shell.cancelled == 1
     raw = await asyncio.to_thread(Path(report.transcript).read_text)
-    lines = [json.loads(line)["message"] for line in raw.splitlines()]
+    lines = [json.loads(line) for line in raw.splitlines()]
     assert [m.get("call_id") for m in lines[-2:]] == ["a", "b"]
 
 
@@ -341,7 +341,7 @@ async def test_a_time_out_keeps_what_was_said_and_changed(tmp_path: Path) -> Non
     assert (report.status, report.text) == (AgentStatus.TIMEOUT, "Working.")
     assert report.files_changed == ("a.txt",)
     raw = await asyncio.to_thread(Path(report.transcript).read_text)
-    assert [json.loads(line)["message"].get("is_error") for line in raw.splitlines()][-2:] == [False, True]
+    assert [json.loads(line).get("is_error") for line in raw.splitlines()][-2:] == [False, True]
 
 
 async def test_a_bare_cancellation_is_passed_on_with_the_transcript_whole(tmp_path: Path) -> None:
@@ -353,7 +353,7 @@ async def test_a_bare_cancellation_is_passed_on_with_the_transcript_whole(tmp_pa
     with pytest.raises(asyncio.CancelledError):
         await running
     raw = await asyncio.to_thread((bench.home / "transcripts/r1/a1.jsonl").read_text)
-    assert json.loads(raw.splitlines()[-1])["message"]["call_id"] == "a"
+    assert json.loads(raw.splitlines()[-1])["call_id"] == "a"
 
 
 async def test_an_approval_nobody_gives_is_told_and_ends_unanswered(tmp_path: Path) -> None:

@@ -102,6 +102,40 @@ async def test_the_same_failure_twice_forces_another_approach(tmp_path: Path) ->
     assert said(bench, "The same failure") == 0
 
 
+@pytest.mark.req("BLG-03", "LOOP-12")
+async def test_two_equal_failures_force_a_reflection_and_the_identical_call_is_not_run_again(
+    tmp_path: Path,
+) -> None:
+    make = [calls(call("run_command", f"m{n}", command="make test")) for n in range(3)]
+    other = calls(call("run_command", "o", command="make test-one"))
+    bench = Bench(tmp_path, *make, other, done("no", "failure"))
+    bench.shell = ScriptedShell(2, 2, 0)
+    await bench.run()
+    reflection = str(bench.model.requests[2].messages[-1])
+    for part in (
+        "REFLECTION_REQUIRED",
+        "the symptom",
+        "the cause you suppose",
+        "no repetition",
+        "output of make test",
+    ):
+        assert part in reflection
+    assert bench.shell.commands == ["make test", "make test", "make test-one"]
+    assert "It was not run this time" in str(bench.model.requests[3].messages)
+
+
+@pytest.mark.req("BLG-03")
+@pytest.mark.parametrize(("names", "told"), [("abca", 1), ("abcda", 0)])
+async def test_equal_failures_are_looked_for_among_the_latest_four(
+    tmp_path: Path, names: str, told: int
+) -> None:
+    steps = [calls(call("run_command", f"m{n}", command=f"make {name}")) for n, name in enumerate(names)]
+    bench = Bench(tmp_path, *steps, done("no", "failure"))
+    bench.shell = ScriptedShell(*[2] * len(names))
+    await bench.run()
+    assert said(bench, "REFLECTION_REQUIRED") == told
+
+
 @pytest.mark.req("BLG-01")
 async def test_a_verifier_that_says_the_same_twice_forces_another_approach(tmp_path: Path) -> None:
     write = [calls(call("write_file", f"w{n}", file_path=f"{n}.txt", content="x")) for n in range(2)]

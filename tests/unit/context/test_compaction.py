@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from opendev.bench.count_baseline import count_based
 from opendev.context.artifacts import MAX_ARTIFACTS, artifact_index
 from opendev.context.compaction import Window
 from opendev.context.messages import repair
@@ -205,3 +206,38 @@ def test_summaries_are_bounded() -> None:
     assert len(pruned_summary(conversation(2_000, 1)).split()) <= SUMMARY_WORDS + 10
     thinking = AssistantMessage(content="x", thinking=({"type": "thinking"},))
     assert condensed((thinking,)) == (AssistantMessage(content="x"),)
+
+
+@pytest.mark.req("BLG-11")
+def test_the_simple_baseline_keeps_the_first_two_and_the_last_eight() -> None:
+    short = conversation(11)
+    assert count_based(short) == tuple(short)
+    messages = conversation(20)
+    asked = ToolCall(id="run", name="run_command", arguments={"command": "make test"})
+    said = ToolMessage(call_id="run", name="run_command", content="...\n3 failed")
+    messages[9:9] = [AssistantMessage(tool_calls=(asked,)), said]
+    view = count_based(messages)
+    assert repair(view) == view
+    assert (view[:3], view[4:]) == (tuple(messages[:3]), tuple(messages[-8:]))
+    summary = view[3]
+    assert isinstance(summary, UserMessage)
+    assert "src/f5.py: read" in summary.content
+    assert "- make test: 3 failed" in summary.content
+
+
+@pytest.mark.req("BLG-12", "MEM-13")
+async def test_a_summary_shows_the_agent_its_own_notes(tmp_path: Path) -> None:
+    messages = conversation(30)
+    notes = tmp_path / "notes.md"
+    limit = int(estimate((SYSTEM, *messages)) / 1.0)
+    subject = compaction(tmp_path / "none", limit)
+    await subject.check(messages, SYSTEM, ())
+    assert "Your notes" not in str(subject.view(messages)[1])
+    await asyncio.to_thread(notes.write_text, "x" * 9_000 + "\nThe port is 8123.\n")
+    subject = compaction(tmp_path, limit)
+    await subject.check(messages, SYSTEM, ())
+    summary = subject.view(messages)[1]
+    assert isinstance(summary, UserMessage)
+    assert f"## Your notes (the whole of them: {notes})\n[…]\nxxx" in summary.content
+    assert "The port is 8123." in summary.content
+    assert len(summary.content) < 5_000

@@ -101,7 +101,7 @@ def test_the_line_of_each_event(kind: str) -> None:
 def test_a_line_is_bounded() -> None:
     line = line_of(ev.Notice(level="info", text="x" * 10_000))
     assert line is not None
-    assert len(line) == 200
+    assert len(line) == 800
 
 
 def test_lines_obey_no_markup_and_hold_no_escape_codes() -> None:
