@@ -2,12 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from ..agents.iteration import COMPACT
 from ..core.agent import AgentReport, AgentStatus, AgentTask
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.events import Event, Notice
 from ..core.hooks import HookEvent, HookSet
 from ..core.model import JsonObject
+from ..core.ops import COMPACT
 from ..tools.hooks import FINISH_S, HookEngine
 
 _TEXT = 20_000  # characters of a result that a hook is told

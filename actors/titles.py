@@ -17,6 +17,7 @@ from ..core.errors import OpenDevError
 from ..core.ids import new_id
 from ..core.ports import Ref
 from ..core.session import TITLE, SessionMeta, title_of
+from ..policy.redact import redact
 from ..store.session_files import SessionFiles
 
 LAST = 4  # messages a title is made of (K37)
@@ -72,7 +73,7 @@ class Titler:
         with contextlib.suppress(OpenDevError):
             reply = await self._model.ask("complete", request)
             if isinstance(reply, ModelReply) and (
-                title := title_of(reply.message.content.strip(" \"'"), length=TITLE)
+                title := title_of(redact(reply.message.content.strip(" \"'")), length=TITLE)
             ):
                 await asyncio.to_thread(self._files.update, lambda now: _entitled(now or meta, title))
 

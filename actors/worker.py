@@ -141,11 +141,14 @@ class Worker:
         return Path(self._settings.home) / "runs" / task.run_id / "commands" / task.id
 
     def _sandbox(self, task: AgentTask) -> Any:
+        """None where every command runs in a container: what starts it needs Docker's socket."""
+        if task.spec.docker:
+            return None
         from ..tools.shell.sandbox import Sandbox, Work
 
         home, env = Path(self._settings.home), self._settings.child_env
         scratch = home / "scratch" / task.id
-        work = Work(roots=(Path(task.root), scratch), readable=(self._logs(task),))
+        work = Work(roots=(Path(task.root), scratch), fixed=(self._logs(task),))
         return Sandbox(self._settings.sandbox, work, env=env, home=home)
 
     def _ports(

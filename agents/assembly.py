@@ -18,7 +18,6 @@ from ..core.agent import AgentTask
 from ..core.chat import Role, SystemMessage, ThinkingLevel, ToolSchema, UserMessage
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.interrupt import InterruptToken
-from ..core.ports import Shell
 from ..core.scope import Scope
 from ..core.tool import AgentMemo, ToolContext
 from ..llm import recipes
@@ -32,7 +31,7 @@ from ..tools.mcp.directory import Directory, servers_note
 from ..tools.registry import ToolRegistry
 from ..tools.skills import SkillLoader
 from .children import Children
-from .container import ContainerShell
+from .container import machine
 from .doomloop import DoomLoop
 from .inbox import Inbox
 from .iteration import CallModel, IterationContext
@@ -204,12 +203,9 @@ class Assembly:
         # An agent that does not write may write its scratch folder only, whatever tools it holds (SUB-13).
         scope = task.scope if task.spec.writes else _NOTHING
         seen = SeenHashes()
-        shell: Shell = ports.shell
-        if (docker := task.spec.docker) is not None:
-            shell = ContainerShell(shell, docker, (root, scratch), tuple(task.env))
-        # The steps of a recipe build on each other: each waits for the end of the one before it. Background tasks of the host
-        # are none of a container's.
-        processes = None if task.recipe or docker else ports.processes
+        shell, processes = machine(task, ports, (root, scratch))
+        starts = starting_mode(task, plan)
+        gate = self._gate(task, places, scope, (scratch, *(processes.places if processes else ())))
 
         def make_context(call_id: str) -> ToolContext:
             return ToolContext(
@@ -242,18 +238,6 @@ class Assembly:
                 vision=sight,
             )
 
-        outputs = processes.places if processes else ()
-        starts = starting_mode(task, plan)
-        gate = Gate(
-            level=task.approve,
-            mode=starts,
-            root=root,
-            scope=scope,
-            extra_roots=(scratch, *([plan] if plan else []), *outputs),
-            blocked_commands=self.settings.blocked_commands,
-            deny_read=self.settings.deny_read,
-            permissions=self.settings.permissions,
-        )
         return Dispatcher(
             registry=self.registry,
             gate=gate,
@@ -263,6 +247,19 @@ class Assembly:
             clock=ports.clock,
             agent=task.spec.name,
             hooks=ports.hooks,
+        )
+
+    def _gate(self, task: AgentTask, places: _Places, scope: Scope, own: tuple[Path, ...]) -> Gate:
+        """``own`` are the agent's folders besides its root."""
+        return Gate(
+            level=task.approve,
+            mode=starting_mode(task, places.plan),
+            root=places.root,
+            scope=scope,
+            extra_roots=(*own, *([places.plan] if places.plan else [])),
+            blocked_commands=self.settings.blocked_commands,
+            deny_read=self.settings.deny_read,
+            permissions=self.settings.permissions,
         )
 
 

@@ -6,11 +6,19 @@ import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ..core.agent import DockerConfig
+from ..core.agent import AgentTask, DockerConfig
 from ..core.ids import new_id
-from ..core.ports import CommandResult, Shell
+from ..core.ports import CommandResult, Processes, Shell
+from .settings import AgentPorts
 
 _KILL_S = 20.0
+
+
+def machine(task: AgentTask, ports: AgentPorts, folders: tuple[Path, ...]) -> tuple[Shell, Processes | None]:
+    """Where commands of ``task`` run. No background tasks for a recipe, whose steps build on each other, nor in a container."""
+    docker = task.spec.docker
+    shell = ContainerShell(ports.shell, docker, folders, tuple(task.env)) if docker else ports.shell
+    return shell, None if task.recipe or docker else ports.processes
 
 
 class ContainerShell(Shell):

@@ -31,6 +31,7 @@ from ..core.errors import ErrorInfo, ErrorKind
 from ..core.events import Event
 from ..core.interrupt import InterruptToken
 from ..core.model import JsonObject
+from ..core.ops import COMPACT
 from ..core.tool import AgentMemo, TodoState
 from ..tools.dispatch import Dispatcher
 from .children import Children
@@ -42,7 +43,6 @@ from .settings import AgentPorts, AgentSettings
 from .transcript import Transcript
 from .verifier import Verifier
 
-COMPACT = "/compact"
 _POLL_S = 0.05
 T = TypeVar("T")
 

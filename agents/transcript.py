@@ -11,6 +11,7 @@ from ..core.clock import Clock, iso
 from ..core.errors import OpenDevError
 from ..core.model import JsonObject
 from ..core.session import SUMMARY, TITLE, SessionMeta, title_of
+from ..policy.redact import redact
 from ..store.layout import Layout
 from ..store.records import TranscriptLine
 from ..store.session_files import SessionFiles
@@ -91,7 +92,7 @@ class Transcript:
     async def ended(self, status: AgentStatus, usage: Usage, calls: int, said: str = "") -> None:
         """This run of the agent is over. Raises ``OpenDevError`` (infra)."""
         self._values["status"] = status.value
-        if summary := title_of(said, length=SUMMARY):
+        if summary := title_of(redact(said), length=SUMMARY):
             self._values["summary"] = summary
         self._spent, self._changed = (usage, calls), True
         await self.flush()
@@ -147,7 +148,8 @@ def files_of(home: Path, task: AgentTask) -> SessionFiles:
 
 
 def _title(task: AgentTask) -> str:
-    return title_of(task.prompt, task.spec.name) if task.parent else title_of(task.prompt, length=TITLE)
+    prompt = redact(task.prompt)  # a key that is cut short would not be known as one later
+    return title_of(prompt, task.spec.name) if task.parent else title_of(prompt, length=TITLE)
 
 
 def _file_name(name: str) -> str:

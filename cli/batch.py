@@ -120,8 +120,8 @@ async def _run(  # noqa: PLR0913 - the composition of one run
                 train=Train(keeper, plan.swarm.into, project.clock),
                 history=GitHistory(keeper.repo.admin),
                 agents=hub,
-                shell=_shell(project, options.run_id, alone=True),
-                setup_shell=_shell(project, options.run_id, alone=False),
+                shell=_shell(project, keeper, options.run_id, alone=True),
+                setup_shell=_shell(project, keeper, options.run_id, alone=False),
                 emit=hub.emit,
                 clock=project.clock,
                 ledger=LedgerRef(hub.model),
@@ -135,10 +135,11 @@ async def _run(  # noqa: PLR0913 - the composition of one run
     return report
 
 
-def _shell(project: Project, run_id: str, *, alone: bool) -> ProcessShell:
+def _shell(project: Project, keeper: Keeper, run_id: str, *, alone: bool) -> ProcessShell:
     """Runs verification (``alone``) or set-up, confined to the checkout it is for; a set-up may install, and fetch what it installs."""
     run_dir, config, env = project.layout.run(run_id), project.config.sandbox, project.environment.child_env()
-    work = Work(alone=alone, installs=() if alone else installs(env))
+    users = (keeper.repo.toplevel, keeper.repo.common)
+    work = Work(fixed=users, alone=alone, installs=() if alone else installs(env))
     settings = config if alone else config.model_copy(update={"network": "allow"})
     sandbox = Sandbox(settings, work, env=env, home=project.layout.home)
     return ProcessShell(log_dir=run_dir / "commands", marker={"OPENDEV_RUN": run_id}, sandbox=sandbox)

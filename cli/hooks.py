@@ -1,5 +1,7 @@
 """`opendev hooks list|trust|distrust`."""
 
+import re
+
 import typer
 
 from ..actors.worker import AGENT_MARK
@@ -7,6 +9,7 @@ from ..core.errors import ErrorKind, OpenDevError
 from ..core.hooks import HookEvent, Hooks
 from ..policy.visible import visible
 from ..store.consent import agree
+from ..tools.catalog import BUILTIN, RECIPE
 from ..tools.hook_trust import SETTINGS, digest_of, key_of
 from .extensions import load_hooks
 from .project import Project, open_project
@@ -25,7 +28,7 @@ def list_hooks(context: typer.Context) -> None:
     for event in HookEvent:
         _print(event, project.config.hooks, "user")
         _print(event, project.loaded.projects_hooks, f"project, {trusted}")
-    for text in notes:
+    for text in (*notes, *_idle(project.config.hooks), *_idle(project.loaded.projects_hooks)):
         typer.echo(text, err=True)
 
 
@@ -57,6 +60,19 @@ def distrust(context: typer.Context) -> None:
     project = open_project(context.obj)
     agree(project.layout.home, key_of(str(project.path)), None)
     typer.echo("The project's hooks do not run any more.")
+
+
+def _idle(hooks: Hooks) -> list[str]:
+    """A sentence for each matcher that no built-in tool answers to, as the names of other programs' tools: a guard that never
+    runs is worse than none."""
+    tools = (HookEvent.PRE_TOOL_USE, HookEvent.POST_TOOL_USE, HookEvent.POST_TOOL_USE_FAILURE)
+    names = [tool.name for tool in (*BUILTIN, *RECIPE)]
+    return [
+        f"The matcher {visible(group.matcher)} of {event} is found in the name of no built-in tool (`opendev tools list`)."
+        for event in tools
+        for group in hooks.of(event)
+        if "mcp" not in group.matcher and not any(re.search(group.matcher, name) for name in names)
+    ]
 
 
 def _theirs(project: Project) -> Hooks:

@@ -43,45 +43,50 @@ class RuntimeChoice(StrEnum):
     LOCAL = "local"
 
 
+PromptOption = Annotated[
+    str | None, typer.Option("-p", "--prompt", help="one prompt; - reads it from standard input")
+]
+ModeOption = Annotated[
+    Mode | None, typer.Option(help="normal, or plan: refuses every tool that writes or runs")
+]
+ThinkingOption = Annotated[
+    ThinkingLevel | None, typer.Option(help="how much the agent thinks before each step")
+]
+VerifyOption = Annotated[str, typer.Option(help="a command that must exit 0 before the work counts as done")]
+ScopeOption = Annotated[
+    list[str] | None, typer.Option(help="a pattern of files that may be changed; again for more")
+]
+AvoidOption = Annotated[list[str] | None, typer.Option(help="a pattern of files that must not be changed")]
+RuntimeOption = Annotated[RuntimeChoice, typer.Option(help="auto starts Ray when sub-agents need processes")]
+ContinueOption = Annotated[
+    bool, typer.Option("--continue", help="go on with the newest session of this project")
+]
+ResumeOption = Annotated[
+    str | None, typer.Option(metavar="ID", help="go on with this session of this project")
+]
+
+
 @app.callback(invoke_without_command=True)
 def root(  # noqa: PLR0913 - the command line is fixed
     context: typer.Context,
-    prompt: Annotated[
-        str | None, typer.Option("-p", "--prompt", help="one prompt; - reads it from standard input")
-    ] = None,
+    prompt: PromptOption = None,
     output: Annotated[Output, typer.Option(help="how to print the result")] = Output.TEXT,
     agent: Annotated[str, typer.Option(help="the agent type that works")] = "Main",
     model: Annotated[str | None, typer.Option(help="provider/NAME, above every setting")] = None,
-    mode: Annotated[
-        Mode | None, typer.Option(help="normal, or plan: refuses every tool that writes or runs")
-    ] = None,
+    mode: ModeOption = None,
     approve: Annotated[ApprovalLevel | None, typer.Option(help="how much passes without asking")] = None,
-    thinking: Annotated[
-        ThinkingLevel | None, typer.Option(help="how much the agent thinks before each step")
-    ] = None,
-    verify: Annotated[
-        str, typer.Option(help="a command that must exit 0 before the work counts as done")
-    ] = "",
-    scope: Annotated[
-        list[str] | None, typer.Option(help="a pattern of files that may be changed; again for more")
-    ] = None,
-    avoid: Annotated[
-        list[str] | None, typer.Option(help="a pattern of files that must not be changed")
-    ] = None,
+    thinking: ThinkingOption = None,
+    verify: VerifyOption = "",
+    scope: ScopeOption = None,
+    avoid: AvoidOption = None,
     done: Annotated[str, typer.Option(help="when the work counts as done, in a sentence")] = "",
     max_iterations: Annotated[int | None, typer.Option(min=1, help="cap of loop iterations")] = None,
     max_cost: Annotated[float | None, typer.Option(min=0, help="cap in US dollars")] = None,
-    runtime: Annotated[
-        RuntimeChoice, typer.Option(help="auto starts Ray when sub-agents need processes")
-    ] = RuntimeChoice.AUTO,
+    runtime: RuntimeOption = RuntimeChoice.AUTO,
     record: Annotated[Path | None, typer.Option(help="write every model answer to this file")] = None,
     replay: Annotated[Path | None, typer.Option(help="answer from a recorded file, without a model")] = None,
-    go_on: Annotated[
-        bool, typer.Option("--continue", help="go on with the newest session of this project")
-    ] = False,
-    resume: Annotated[
-        str | None, typer.Option(metavar="ID", help="go on with this session of this project")
-    ] = None,
+    go_on: ContinueOption = False,
+    resume: ResumeOption = None,
     working_dir: Annotated[Path | None, typer.Option(help="the project; default: the current folder")] = None,
     version: Annotated[bool, typer.Option("--version", help="print the version")] = False,
 ) -> None:
@@ -126,7 +131,9 @@ def _session(resume: str | None, subcommand: str | None, *, go_on: bool) -> str 
         raise OpenDevError(ErrorKind.USAGE, "--continue does not go with --resume.", "Give one or the other.")
     if (go_on or resume is not None) and subcommand is not None:
         raise OpenDevError(
-            ErrorKind.USAGE, "A sub-command has no session to go on with.", "Leave --continue and --resume out."
+            ErrorKind.USAGE,
+            "A sub-command has no session to go on with.",
+            "Leave --continue and --resume out.",
         )
     if resume == "":
         raise OpenDevError(

@@ -1,6 +1,8 @@
 """`opendev policy check`: the verdict on a shell command, without running it."""
 
 import json
+import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +20,7 @@ from ..policy.verdict import Verdict, join
 from ..store.permissions import load_permissions, read_rules
 from .project import Project, open_project
 
+_MAX_BYTES = 1_000_000
 app = typer.Typer(
     help="Safety rules. Example: opendev policy check -- git push --force", no_args_is_help=True
 )
@@ -44,8 +47,12 @@ def check(
     """Judge a shell command and every simple command in it. Example: opendev policy check -- 'ls && rm -rf /'"""
     project = open_project(context.obj)
     level = mode or project.config.approval_level
-    text = sys.stdin.read() if command == ["-"] else " ".join(command)
+    text = _standard_input() if command == ["-"] else _line(command)
     root = (cwd or project.path).absolute()
+    if not root.is_dir():
+        raise OpenDevError(
+            ErrorKind.USAGE, f"The folder {root} does not exist.", "Give an existing folder to --cwd."
+        )
     blocked = project.config.blocked_commands
     secrets = secrets_of(project.config.deny_read)
     permissions = _permissions(project, rules)
@@ -78,6 +85,21 @@ def check(
         )
     typer.echo(
         json.dumps({"decision": whole.decision, "floor": whole.layer == "floor", "commands": commands})
+    )
+
+
+def _standard_input() -> str:
+    """The command byte for byte: no line ending is changed. What is longer than any command that is judged is cut."""
+    raw = getattr(sys.stdin, "buffer", None)
+    return sys.stdin.read() if raw is None else raw.read(_MAX_BYTES).decode("utf-8", "replace")
+
+
+def _line(words: list[str]) -> str:
+    """The words as a shell would have had them: one word is a whole line, of several those with blanks stood in quotes."""
+    return (
+        words[0]
+        if len(words) == 1
+        else " ".join(shlex.quote(w) if re.search(r"\s|^$", w) else w for w in words)
     )
 
 

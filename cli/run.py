@@ -19,7 +19,7 @@ from ..core.approval import Mode
 from ..core.chat import Role
 from ..core.errors import ErrorInfo, ErrorKind, OpenDevError, exit_of
 from ..core.events import Event, Notice, RunFinished, RunStarted
-from ..core.exits import Exit, combine
+from ..core.exits import Exit
 from ..core.ids import new_id
 from ..core.ops import Interrupt
 from ..core.scope import Scope
@@ -34,7 +34,7 @@ from .border import border
 from .catalogue import keep_current
 from .held import held_session, may_title, writable
 from .project import Project, open_project
-from .stdio import lost, own_stdio, say
+from .stdio import deliver, own_stdio
 from .wiring import RuntimeKind, keeper_if_repository, open_hub, own_agents
 
 _EXITS = {
@@ -108,22 +108,14 @@ def run_prompt(working_dir: Path | None, overrides: Mapping[str, Any], options: 
             stream.result(session, _result(session, done))
     if done.report.error:
         sys.stderr.write(f"opendev: {visible(done.report.error.sentence())}\n")
-    try:
-        _print(session, done, options.output, stream.lost)
-    except OpenDevError as error:
-        sys.stderr.write(f"opendev: {error.info.sentence()}\n")
-        return int(combine((done.code, exit_of(error.info.kind))))
-    return int(done.code)
+    return deliver(_shown(session, done, options.output), int(done.code), stream.lost)
 
 
-def _print(session: str, done: _Done, output: str, lost_lines: OSError | None) -> None:
-    """Raises ``OpenDevError`` (infra) when standard output, or a part of the stream, cannot be written."""
-    if lost_lines is not None:
-        raise lost(lost_lines)
+def _shown(session: str, done: _Done, output: str) -> str:
+    """What goes to standard output at the end."""
     if output == "json":
-        say(json.dumps(_result(session, done)) + "\n")
-    elif output == "text" and done.report.text:
-        say(visible(done.report.text.rstrip()) + "\n")
+        return json.dumps(_result(session, done)) + "\n"
+    return visible(done.report.text.rstrip()) + "\n" if output == "text" and done.report.text else ""
 
 
 def _unstarted(session: str, options: PromptOptions, status: AgentStatus, error: ErrorInfo) -> AgentReport:

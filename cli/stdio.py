@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from ..core.errors import ErrorKind, OpenDevError
+from ..core.errors import ErrorKind, OpenDevError, exit_of
+from ..core.exits import Exit, combine
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,18 @@ def say(text: str) -> None:
         _forget()
         if not isinstance(error, BrokenPipeError):
             raise lost(error) from error
+
+
+def deliver(text: str, code: int, before: OSError | None = None) -> int:
+    """``say`` the result of a run that ended with ``code``; the exit code. ``before``: why a part of it is lost already."""
+    try:
+        if before is not None:
+            raise lost(before)
+        say(text)
+    except OpenDevError as error:
+        sys.stderr.write(f"opendev: {error.info.sentence()}\n")
+        return int(combine((Exit(code), exit_of(error.info.kind))))
+    return code
 
 
 def lost(why: OSError) -> OpenDevError:

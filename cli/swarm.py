@@ -27,7 +27,7 @@ from ..ui.terminal import SwarmView
 from .batch import BatchOptions, resolve_base, resume_batch, run_batch
 from .planning import PlanningOptions, check_options, write_plan
 from .project import Project, open_project
-from .stdio import lost, own_stdio, say
+from .stdio import deliver, own_stdio
 from .wiring import open_keeper, own_agents
 
 
@@ -70,6 +70,7 @@ class SwarmRuntime(StrEnum):
     LOCAL = "local"
 
 
+Ended = tuple[RunReport, OSError | None]  # the report, and why its stream could not be written whole
 OutputOption = Annotated[Output, typer.Option(help="how to print the result")]
 RuntimeOption = Annotated[
     SwarmRuntime, typer.Option(help="ray: one process an agent; local: all in this process")
@@ -113,7 +114,7 @@ def run(  # noqa: PLR0913 - the command line is fixed
     project.layout.check_writable()
     keeper = open_keeper(project, project.path, plan.swarm.base)
 
-    async def work() -> RunReport | None:
+    async def work() -> Ended | None:
         commit = await resolve_base(keeper, plan, file)
         if dry_run:
             files = await GitHistory(keeper.repo.admin).files(commit)
@@ -159,7 +160,7 @@ def resume(
     project = open_project(context.obj)
     _known(project, run_id)
 
-    async def work() -> RunReport:
+    async def work() -> Ended:
         options = BatchOptions(run_id=run_id, runtime=runtime.value, keep=keep)
         with _drawn(project, run_id, None, output) as draw:
             return _streamed(draw, (await resume_batch(project, run_id, options, draw))[1])
@@ -207,7 +208,7 @@ def demo(
     keeper = open_keeper(project, made.repo, plan.swarm.base)
     typer.echo(f"The demo repository is {made.repo}, its tickets are {made.tickets}.", err=True)
 
-    async def work() -> RunReport:
+    async def work() -> Ended:
         commit = await resolve_base(keeper, plan, made.tickets)
         options = BatchOptions(run_id=new_id(10), runtime=runtime.value)
         with _drawn(project, options.run_id, plan, output) as draw:
@@ -237,18 +238,23 @@ def _drawn(
         yield JsonLines(stdio.out) if output is Output.STREAM else view
 
 
-def _streamed(draw: Callable[[Event], None], found: RunReport) -> RunReport:
-    """The report as the stream's last line, by the writer of the others: its number follows theirs."""
-    if isinstance(draw, JsonLines):
-        draw.report(found)
-        if draw.lost is not None:
-            raise lost(draw.lost)
-    return found
+def _streamed(draw: Callable[[Event], None], found: RunReport) -> Ended:
+    """The report as the stream's last line, by the writer of the others: its number follows theirs. And why the stream broke."""
+    if not isinstance(draw, JsonLines):
+        return found, None
+    draw.report(found)
+    return found, draw.lost
 
 
-def _finish(found: RunReport | None, output: Output) -> None:
-    if found is None:
+def _finish(ended: Ended | None, output: Output) -> None:
+    if ended is None:
         return
-    if output is not Output.STREAM:
-        say(render(found, "text") if output is Output.TEXT else found.to_json() + "\n")
-    raise typer.Exit(found.exit_code)
+    found, lost = ended
+    match output:
+        case Output.TEXT:
+            shown = render(found, "text")
+        case Output.JSON:
+            shown = found.to_json() + "\n"
+        case Output.STREAM:
+            shown = ""
+    raise typer.Exit(deliver(shown, int(found.exit_code), lost))

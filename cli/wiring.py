@@ -24,7 +24,7 @@ from ..store.permissions import add_rules
 from ..tools.shell.sandbox import choose
 from ..worktrees.keeper import Keeper
 from .catalogue import local_file, open_catalog
-from .extensions import load_extensions
+from .extensions import Extensions, load_extensions
 from .project import Project
 
 RuntimeKind = Literal["auto", "ray", "local"]
@@ -60,21 +60,7 @@ async def open_hub(  # noqa: PLR0913 - the composition of one run
         hooks=more.hooks,
         startup=startup,
     )
-    worker = WorkerSettings(
-        run_id=run_id,
-        home=str(project.layout.home),
-        child_env=project.environment.child_env(),
-        agent=agent_settings(project, custom.specs, models).model_copy(
-            update={
-                "mcp": more.mcp,
-                "skills": more.skills,
-                "hooks": more.hooks,
-                "permissions": more.permissions,
-            }
-        ),
-        diagnostics=config.lsp.diagnostics == "on",
-        sandbox=config.sandbox,
-    )
+    worker = _worker_settings(project, run_id, agent_settings(project, custom.specs, models), more)
     ports = HubPorts(
         clock=project.clock,
         run_dir=project.layout.run(run_id),
@@ -96,6 +82,24 @@ async def open_hub(  # noqa: PLR0913 - the composition of one run
         yield hub
     finally:
         await hub.stop()
+
+
+def _worker_settings(project: Project, run_id: str, agent: AgentSettings, more: Extensions) -> WorkerSettings:
+    """What every worker of a run gets."""
+    added = {
+        "mcp": more.mcp,
+        "skills": more.skills,
+        "hooks": more.hooks,
+        "permissions": more.permissions,
+    }
+    return WorkerSettings(
+        run_id=run_id,
+        home=str(project.layout.home),
+        child_env=project.environment.child_env(),
+        agent=agent.model_copy(update=added),
+        diagnostics=project.config.lsp.diagnostics == "on",
+        sandbox=project.config.sandbox,
+    )
 
 
 def _rule_saver(project: Project) -> Callable[[tuple[Rule, ...]], None]:

@@ -33,7 +33,7 @@ class Hook(Frozen):
 
     command: str = Field(min_length=1)
     type: Literal["command"] = "command"
-    timeout: float = 60.0
+    timeout: float = Field(default=60.0, allow_inf_nan=False)
 
     @field_validator("timeout")
     @classmethod

@@ -7,6 +7,8 @@ from pydantic import Field
 from .approval import ApprovalAnswer
 from .model import Frozen
 
+COMPACT = "/compact"  # typed while an agent works it is a command, not a message (CMP-15)
+
 
 class Prompt(Frozen):
     """Text for the main agent; while it works, the text is injected at the next boundary (LOOP-19)."""

@@ -23,7 +23,9 @@ _DELETES = re.compile(
     r"\b(?:unlink|unlinkSync|rmtree|removedirs|rm_rf|rm_r|remove_dir_all|remove_tree|rmSync|rmdirSync|rimraf|Remove-Item)\b"
     r"|\bos\.(?:remove|rmdir)\b|\bfs\.(?:rm|rmdir|promises\.rm)\b|\bFile\.delete\b"
 )
-_EVALUATES = re.compile(r"(?<![.\w])(?:exec|eval)\s*\(|\beval\b\s*[<$A-Z]|\beval\s+\w+\(|\bthen\(eval\)|\biex\b|\bIEX\b|Invoke-Expression")
+_EVALUATES = re.compile(
+    r"(?<![.\w])(?:exec|eval)\s*\(|\beval\b\s*[<$A-Z]|\beval\s+\w+\(|\bthen\(eval\)|\biex\b|\bIEX\b|Invoke-Expression"
+)
 _FETCHES = re.compile(
     r"urlopen|requests\.|urllib|httpx|http\.get|https\.get|\bfetch\(|URI\.open|open-uri|LWP|file_get_contents|\biwr\b|WebRequest"
     r"|DownloadString|\bcurl\b|\bwget\b"
@@ -53,6 +55,11 @@ class Code:
         return bool(_EVALUATES.search(self.text))
 
     @property
+    def names_git(self) -> bool:
+        """Whether it names a file of git's own."""
+        return bool(re.search(r"""["'/]\.git/""", self.text))
+
+    @property
     def floor(self) -> str:
         """Why it never runs; empty when nothing is against it."""
         if _FORKS.search(self.text):
@@ -65,10 +72,15 @@ class Code:
 
     def commands(self) -> Iterator[str]:
         """What it hands to a shell, or deletes, as command lines."""
-        texts = [next((part for part in found.groups() if part is not None), "") for found in _STRING.finditer(self.text)]
+        texts = [
+            next((part for part in found.groups() if part is not None), "")
+            for found in _STRING.finditer(self.text)
+        ]
         if _STARTS.search(self.text):
             yield from (re.sub(r"\\(.)", r"\1", text) for text in texts)
-            yield from (" ".join(re.findall(r"""["']([^"']*)["']""", found[1])) for found in _ARGV.finditer(self.text))
+            yield from (
+                " ".join(re.findall(r"""["']([^"']*)["']""", found[1])) for found in _ARGV.finditer(self.text)
+            )
             yield " ".join(texts)  # exec "rm", "-rf", "/"
         if self.deletes:
             yield from (f"rm -rf {text}" for text in texts if re.fullmatch(r"[/~][\w./~*-]*", text))
@@ -82,7 +94,9 @@ def code_of(item: Simple) -> Code | None:
     given += [word for word in item.args if re.match(r"--eval=|-e.{4,}", word.text, re.DOTALL)]
     if given:
         return Code("\n".join(word.text for word in given)[:_MAX], all(word.static for word in given))
-    if any(not word.text.startswith("-") for word in item.args) or any(w.text in ("-m", "--version", "-V", "-v") for w in item.args):
+    if any(not word.text.startswith("-") for word in item.args) or any(
+        w.text in ("-m", "--version", "-V", "-v") for w in item.args
+    ):
         return None
     texts, known = feeds(item)
     return Code("\n".join(texts)[:_MAX], known) if texts or not known else None

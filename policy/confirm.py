@@ -4,7 +4,7 @@ import re
 from fnmatch import fnmatchcase
 
 from . import gitwork
-from .code import code_of
+from .code import Code, code_of
 from .danger import WRITERS, deletes_found, is_downloader, operands, recursive
 from .interpreters import READERS, SHELLS, STDIN, feeds, is_interpreter, script_word
 from .programs import loses
@@ -25,6 +25,15 @@ _SECRETS = re.compile(
     r"""(?:^|[/:=@'"(,])(?:\.(?:env|gnupg|netrc|pgpass)|id_(?:rsa|dsa|ecdsa|ed25519))(?=$|[\s/'"),;|&])"""
 )
 _SECRET_NAMES = (".env", ".netrc", ".pgpass", ".ssh", ".gnupg")
+_NOTHING = re.compile(r"(?!)")
+_SCRIPT_FROM_TEXT = re.compile(r"(?:^|\s)(?:-f|--file)[= ]?(?:-|/dev/stdin)(?:\s|$)")
+_RULES_FROM_TEXT = {
+    **dict.fromkeys(("awk", "gawk", "mawk", "sed"), _SCRIPT_FROM_TEXT),
+    **dict.fromkeys(
+        ("make", "gmake"),
+        re.compile(r"(?:^|\s)(?:-\w*f|--file|--makefile)[= ]?(?:-|/dev/stdin)(?:\s|$)|--eval|(?:^|\s)SHELL="),
+    ),
+}
 _SAVES = re.compile(r"^(?:-\w*[oO]|--output\S*|--remote-name\S*)")
 
 
@@ -55,32 +64,41 @@ def _unreadable(item: Simple) -> str:
     return ""
 
 
+_UNSEEN = "it runs text that is known only when it runs"
+
+
 def _fed(item: Simple) -> str:
     """An interpreter of which the code is not there to be seen: it comes from a pipe, a decoder, a variable."""
-    unseen = "it runs text that is known only when it runs"
-    if item.name in ("awk", "gawk", "mawk", "sed") and {"-f-", "--file=-", *STDIN} & {w.text for w in item.args}:
-        return unseen if any(w.text.startswith(("-f", "--file")) for w in item.args) else ""
     if item.name in SHELLS:
-        word = script_word(item)
-        if word is not None:
-            return unseen if not word.static and not (item.nested and word.text.startswith("<(") and _echoes(item)) else ""
-        if any(w.text.startswith("-") and "c" in w.text and not w.text.startswith("--") for w in item.args):
-            return unseen  # `xargs sh -c`
-        if any(w.text in ("--version", "-n", "--help") for w in item.args):
-            return ""
-        return "" if feeds(item)[1] else unseen
+        return _shell_fed(item)
     if item.name in READERS:
-        return "" if not any(word.text in STDIN for word in item.args) or feeds(item)[1] else unseen
-    if item.name in ("make", "gmake"):
-        odd = any(w.text.startswith(("-f-", "--eval", "SHELL=")) for w in item.args)
-        given = re.search(r"(?:^|\s)(?:-\w*f|--file|--makefile)[= ](?:-|/dev/stdin)(?:\s|$)", " ".join(w.text for w in item.args))
-        return "it takes its rules from a text" if odd or given else ""
-    if item.name == "parallel" and not any(not w.text.startswith("-") for w in item.args):
-        return unseen
-    code = code_of(item)
-    if code is not None and (not code.known or code.evaluates):
-        return unseen
-    return "its code changes git's own files" if code is not None and re.search(r"""["'/]\.git/""", code.text) else ""
+        fed = any(word.text in STDIN for word in item.args)
+        return _UNSEEN if fed and not feeds(item)[1] else ""
+    if item.name == "parallel":
+        return "" if any(not word.text.startswith("-") for word in item.args) else _UNSEEN
+    if _RULES_FROM_TEXT.get(item.name, _NOTHING).search(" ".join(word.text for word in item.args)):
+        return "it takes what it runs from a text"
+    return _code_fed(code_of(item))
+
+
+def _shell_fed(item: Simple) -> str:
+    word = script_word(item)
+    if word is not None:
+        echoed = word.text.startswith("<(") and _echoes(item)
+        return "" if word.static or echoed else _UNSEEN
+    options = [word.text for word in item.args]
+    if {"--version", "--help", "-n"} & set(options):
+        return ""
+    headless = any(re.fullmatch(r"-[A-Za-z]*c[A-Za-z]*", text) for text in options)  # `xargs sh -c`
+    return _UNSEEN if headless or not feeds(item)[1] else ""
+
+
+def _code_fed(code: Code | None) -> str:
+    if code is None:
+        return ""
+    if not code.known or code.evaluates:
+        return _UNSEEN
+    return "its code changes git's own files" if code.names_git else ""
 
 
 def _echoes(item: Simple) -> bool:
@@ -99,12 +117,13 @@ def _deletion(item: Simple, script: Script) -> str:
         return "it deletes folders with everything in them"
     if any(other.name in ("xargs", "find") for other in item.upstream) or _started_by(item, script):
         return "it deletes whatever another command found"
-    given = operands(item.args)
+    return _single_files(operands(item.args))
+
+
+def _single_files(given: tuple[Word, ...]) -> str:
     if any(not word.static for word in given):
         return "which files it deletes is known only when it runs"
-    if any(word.glob and is_wild(word) for word in given):
-        return "it deletes every file of a folder"
-    return ""
+    return "it deletes every file of a folder" if any(word.glob and is_wild(word) for word in given) else ""
 
 
 def _emptied(item: Simple) -> str:
@@ -127,13 +146,16 @@ def _started_by(item: Simple, script: Script) -> bool:
 def _downloaded(item: Simple, script: Script) -> str:
     """Something that was fetched earlier in the line and is run now."""
     program = item.words[0].text if item.words else ""
-    own = program.startswith(("./", "../", "/tmp/", "~")) or ("/" in program and not program.startswith("/"))
+    own = re.match(r"/(?:var/)?tmp/|~|[^/].*/", program) is not None
     runs = own or item.name in READERS or (is_interpreter(item) and code_of(item) is None)
-    data = [*item.upstream, *item.nested]  # what is piped or substituted in is read, not run (the floor looks at that)
+    data = [
+        *item.upstream,
+        *item.nested,
+    ]  # what is piped or substituted in is read, not run (the floor looks at that)
     if not runs or not script.commands:
         return ""
     for other in script.commands:
-        if other is item or other.span[0] >= item.span[0] and item.span != (0, 0):
+        if other is item or (other.span[0] >= item.span[0] and item.span != (0, 0)):
             break
         if other not in data and _saves(other, item, script):
             return "it downloads and runs something in one line"
@@ -152,7 +174,9 @@ def _saves(other: Simple, item: Simple, script: Script) -> bool:
     names = {item.words[0].text.rsplit("/", 1)[-1], *(w.text.rsplit("/", 1)[-1] for w in item.args)}
     targets = [r.target.text for r in other.redirects if r.target is not None and r.writes]
     saved = bool(targets) or other.name in ("wget", "aria2c") or any(_SAVES.match(text) for text in words)
-    return saved and any(text.rsplit("/", 1)[-1].removeprefix("-o") in names for text in (*words, *targets) if text)
+    return saved and any(
+        text.rsplit("/", 1)[-1].removeprefix("-o") in names for text in (*words, *targets) if text
+    )
 
 
 def _database(item: Simple) -> str:
@@ -169,7 +193,9 @@ def _places(item: Simple, roots: tuple[str, ...]) -> str:
         target = redirect.target
         if target is None:
             continue
-        if redirect.writes and (names_git(target) or (not target.static and not item.nested)):
+        if redirect.writes and (
+            names_git(target) or (not target.static and not target.text.startswith((">(", "<(")))
+        ):
             return f"it writes to {target.text}"
         if redirect.writes and settings_of(target, item.cwd, roots):
             return f"{target.text} belongs to the settings that the agent works under"
@@ -187,7 +213,10 @@ def _path_words(item: Simple) -> tuple[Word, ...]:
     if item.name == "dd":
         return tuple(Word(w.text.partition("=")[2], w.static, w.glob) for w in item.args)
     if item.name in ("docker", "podman", "nerdctl", "docker-compose"):  # `-v HERE:THERE`
-        mounts = [re.sub(r"^(?:-v|--volume=|.*\b(?:source|src)=)", "", w.text).split(":")[0].split(",")[0] for w in item.args]
+        mounts = [
+            re.sub(r"^(?:-v|--volume=|.*\b(?:source|src)=)", "", w.text).split(":")[0].split(",")[0]
+            for w in item.args
+        ]
         return tuple(Word(text, w.static) for text, w in zip(mounts, item.args, strict=True))
     if item.name not in _PATTERN_FIRST or any(word.text in ("-e", "-f", "--regexp") for word in item.args):
         return item.args
@@ -225,6 +254,12 @@ def _only_reads(item: Simple) -> bool:
 
 def _environment(item: Simple) -> str:
     given = list(item.assignments)
+    if item.name in SHELLS and any(name == "ENV" for name, _ in given):
+        return "ENV names a file that the shell runs first"
     if item.name in ("export", "declare", "typeset", "readonly", "local"):
-        given += [(w.text.partition("=")[0], Word(w.text.partition("=")[2], w.static)) for w in item.args if "=" in w.text]
+        given += [
+            (w.text.partition("=")[0], Word(w.text.partition("=")[2], w.static))
+            for w in item.args
+            if "=" in w.text
+        ]
     return next((why for name, value in given if (why := leads_astray(name, value))), "")

@@ -9,23 +9,28 @@ from .interpreters import READERS, SHELLS, STDIN, is_interpreter
 from .shell import Simple
 from .targets import absolute as absolute_path
 from .targets import is_device, is_protected, names_part, protected
-from .words import Word
+from .words import Word, names
 from .wrappers import WRAPPERS
 
-_DOWNLOADERS = frozenset(
-    "curl wget fetch aria2c lwp-request lynx links w3m http https xh ftp tftp nc ncat netcat socat GET".split()
+_DOWNLOADERS = names(
+    "curl wget fetch aria2c lwp-request lynx links w3m http https xh ftp tftp nc ncat netcat socat GET"
 )
 # Other programs of which the words say that they fetch.
 _REMOTE = {
     "ssh": r"", "scp": r":", "gh": r"^(?:api|gist view|release download)", "aws": r"s3 cp s3:", "gsutil": r"^(?:cat|cp)", "rsync": r"\w:",
     "git": r"^archive --remote",
 }  # fmt: skip
-_ESCALATE = frozenset("sudo doas su pkexec run0 sudoedit runuser gosu su-exec chroot nsenter machinectl".split())
-_DISKS = frozenset(
+_ESCALATE = names("sudo doas su pkexec run0 sudoedit runuser gosu su-exec chroot nsenter machinectl")
+_DISKS = names(
     "fdisk sfdisk sgdisk gdisk parted wipefs blkdiscard mkswap hdparm cfdisk mke2fs mkdosfs mkntfs newfs badblocks cryptsetup pvcreate "
-    "pvremove vgremove lvremove nvme diskutil".split()
+    "pvremove vgremove lvremove nvme diskutil"
 )
-_VOLUMES = {"lvremove": "", "vgremove": "", "zpool": r"^(?:destroy|labelclear)", "diskutil": r"(?i)^(?:erase|partition|zero|secure)"}
+_VOLUMES = {
+    "lvremove": "",
+    "vgremove": "",
+    "zpool": r"^(?:destroy|labelclear)",
+    "diskutil": r"(?i)^(?:erase|partition|zero|secure)",
+}
 _POWER = frozenset({"reboot", "shutdown", "halt", "poweroff", "telinit", "kexec"})
 WRITERS = frozenset({"tee", "cp", "mv", "shred", "truncate", "install", "ln", "rsync", "sponge", "pv"})
 _MODE = re.compile(r"([ugoa]*)[+=]([rwxXst]+)")
@@ -80,7 +85,9 @@ def deletes_found(item: Simple) -> bool:
 
 def is_downloader(item: Simple) -> bool:
     """Whether the command fetches from the network."""
-    if item.name in _DOWNLOADERS or any((r.target and r.target.text.startswith("/dev/tcp/")) for r in item.redirects):
+    if item.name in _DOWNLOADERS or any(
+        (r.target and r.target.text.startswith("/dev/tcp/")) for r in item.redirects
+    ):
         return True
     words = _REMOTE.get(item.name)
     return words is not None and bool(re.search(words, _text(item)))
@@ -205,9 +212,15 @@ def _remote_code(item: Simple, _root: str) -> str:
         return network  # `$(curl …)`
     if _fetches(item) and any(inner.name in SHELLS and not inner.args for inner in item.nested):
         return network  # `curl … > >(sh)`
-    if item.name in SHELLS and any((r.target and r.target.text.startswith("/dev/tcp/")) for r in item.redirects):
+    if item.name in SHELLS and any(
+        (r.target and r.target.text.startswith("/dev/tcp/")) for r in item.redirects
+    ):
         return "it hands a shell to the network"
-    runs = is_interpreter(item) or item.name in READERS or item.name in ("at", "batch", "crontab", "make", "gmake")
+    runs = (
+        is_interpreter(item)
+        or item.name in READERS
+        or item.name in ("at", "batch", "crontab", "make", "gmake")
+    )
     if not runs:
         return ""
     code = _code_words(item)
@@ -218,7 +231,11 @@ def _remote_code(item: Simple, _root: str) -> str:
             for r in item.redirects
         )
     )
-    return network if inside or (any(_fetches(other) for other in item.upstream) and _reads_code(item, code)) else ""
+    return (
+        network
+        if inside or (any(_fetches(other) for other in item.upstream) and _reads_code(item, code))
+        else ""
+    )
 
 
 def _reads_code(item: Simple, code: tuple[Word, ...]) -> bool:
@@ -228,14 +245,20 @@ def _reads_code(item: Simple, code: tuple[Word, ...]) -> bool:
     if item.name in READERS:
         return any(word.text in STDIN or not word.static for word in item.args)
     # An interpreter without code of its own runs what it is given; `deno run -` says so.
-    return item.name in (*SHELLS, "at", "batch", "crontab") or not code or any(word.text in STDIN for word in item.args)
+    return (
+        item.name in (*SHELLS, "at", "batch", "crontab")
+        or not code
+        or any(word.text in STDIN for word in item.args)
+    )
 
 
 def _code_words(item: Simple) -> tuple[Word, ...]:
     """Where an interpreter's code comes from: the words after ``-c``/``-e``/``-m``, else its first operand (``eval``: all)."""
     if item.name in READERS:
         return item.args
-    given = tuple(b for a, b in pairwise(item.args) if re.fullmatch(r"-[A-Za-z]*[cemr]|-n?p?e|--eval", a.text))
+    given = tuple(
+        b for a, b in pairwise(item.args) if re.fullmatch(r"-[A-Za-z]*[cemr]|-n?p?e|--eval", a.text)
+    )
     return given or tuple(word for word in operands(item.args) if word.text not in STDIN)[:1]
 
 

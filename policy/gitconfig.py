@@ -1,5 +1,6 @@
 """Whether a repository's own git configuration names programs, which a plain `git status` or `git diff` would run (T08, T10)."""
 
+import os
 import re
 from itertools import islice
 from pathlib import Path
@@ -18,6 +19,7 @@ _PROGRAMS = re.compile(
     r"core\.(?:fsmonitor|sshcommand|worktree|alternaterefscommand|gitproxy)|diff\.external|diff\..*\.(?:command|textconv)"
     r"|filter\..*\.(?:clean|smudge|process)|gpg\.(?:.*\.)?program|include(?:if\..*)?\.path|extensions\.worktreeconfig"
 )
+_INDEX_HOOK = "post-index-change"
 _HARMLESS = re.compile(r"(?i)true|false|yes|no|on|off|0|1|git-lfs (?:clean|smudge|filter-process)\b.*|")
 
 
@@ -38,7 +40,7 @@ def judge_git(command: str, level: ApprovalLevel, root: Path) -> Verdict:
 def names_programs(root: Path) -> str:
     """The first such setting of the repository that ``root`` is a checkout of; empty when there is none. Blocking, reads only.
 
-    A configuration that cannot be read, or lies behind a ``.git`` file that leads nowhere, counts as one.
+    A configuration that cannot be read counts as one.
     """
     folder = next((place for place in (root, *root.parents) if (place / ".git").exists()), None)
     if folder is None:
@@ -49,14 +51,18 @@ def names_programs(root: Path) -> str:
         return ""
     except OSError as error:
         return str(error)
-    return next(
-        (
-            key
-            for key, value in _settings(text)
-            if _PROGRAMS.fullmatch(key) and not _HARMLESS.fullmatch(value)
-        ),
-        "",
-    )
+    settings = _settings(text)
+    found = (key for key, value in settings if _PROGRAMS.fullmatch(key) and not _HARMLESS.fullmatch(value))
+    return next(found, "") or _index_hook(folder, settings)
+
+
+def _index_hook(folder: Path, settings: list[tuple[str, str]]) -> str:
+    """The only hook that a reading command runs: `git status` writes the index anew."""
+    if any(key.startswith("hook.") and value == _INDEX_HOOK for key, value in settings):
+        return _INDEX_HOOK
+    own = next((value for key, value in reversed(settings) if key == "core.hookspath"), "")
+    place = folder / Path(own).expanduser() if own else _common(folder / ".git") / "hooks"
+    return _INDEX_HOOK if os.access(place / _INDEX_HOOK, os.X_OK) else ""
 
 
 def _common(dot: Path) -> Path:

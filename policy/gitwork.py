@@ -6,10 +6,20 @@ from collections.abc import Callable
 
 from .danger import has_flag, operands
 from .shell import Simple
-from .words import Word
+from .words import Word, names
 
 _VALUE = frozenset(
-    {"-c", "-C", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env", "--super-prefix", "--attr-source"}
+    {
+        "-c",
+        "-C",
+        "--git-dir",
+        "--work-tree",
+        "--namespace",
+        "--exec-path",
+        "--config-env",
+        "--super-prefix",
+        "--attr-source",
+    }
 )
 _HARMLESS = re.compile(
     r"(?i)^(user\.(name|email)|commit\.gpgsign|color\.[\w.]+|core\.quotepath|advice\.\w+|init\.defaultbranch|diff\.(renames|algorithm)"
@@ -17,13 +27,21 @@ _HARMLESS = re.compile(
 )
 # Options of any subcommand that name a program, a folder of hooks, or a file to write.
 _PROGRAMS = (
-    *("--upload-pack", "--receive-pack", "--exec", "--open-files-in-pager", "--extcmd", "--ext-diff", "--smtp-server"),
+    *(
+        "--upload-pack",
+        "--receive-pack",
+        "--exec",
+        "--open-files-in-pager",
+        "--extcmd",
+        "--ext-diff",
+        "--smtp-server",
+    ),
     *("--template", "--tool", "--gpg-program"),
 )
-_ALWAYS = frozenset(
+_ALWAYS = names(
     "update-ref filter-branch filter-repo prune replace remote-ext remote-fd difftool mergetool fast-import daemon instaweb credential "
     "credential-store send-email maintenance sparse-checkout checkout-index update-index unpack-objects hook upload-pack receive-pack "
-    "shell http-backend web--browse gui citool request-pull imap-send svn p4 cvsimport archimport quiltimport prune-packed".split()
+    "shell http-backend web--browse gui citool request-pull imap-send svn p4 cvsimport archimport quiltimport prune-packed"
 ) - {"update-index", "request-pull"}
 _READS_CONFIG = re.compile(
     r"--(?:get|list|get-all|get-regexp|get-urlmatch|show-origin|show-scope|local|global|system|worktree|bool|int|path|null|name-only|type=\w+"
@@ -74,7 +92,9 @@ def _subcommand(command: str, args: tuple[Word, ...], item: Simple) -> str:
 def _checkout(args: tuple[Word, ...], item: Simple) -> bool:
     """Whether it writes over files: a path, a force, a place to start anew."""
     texts = [word.text for word in args]
-    if "--" in texts or has_flag(args, "fBp", "--force", "--orphan", "--ours", "--theirs", "--patch", "--merge", "--pathspec-from-file"):
+    if "--" in texts or has_flag(
+        args, "fBp", "--force", "--orphan", "--ours", "--theirs", "--patch", "--merge", "--pathspec-from-file"
+    ):
         return True
     if has_flag(args, "b"):
         return False
@@ -84,7 +104,12 @@ def _checkout(args: tuple[Word, ...], item: Simple) -> bool:
 
 
 def _is_file(word: Word, item: Simple) -> bool:
-    return bool(item.cwd) and word.static and "\0" not in word.text and os.path.lexists(f"{item.cwd}/{word.text}")
+    return (
+        bool(item.cwd)
+        and word.static
+        and "\0" not in word.text
+        and os.path.lexists(f"{item.cwd}/{word.text}")
+    )
 
 
 def _restore(args: tuple[Word, ...], _item: Simple) -> bool:
@@ -99,11 +124,15 @@ def _remove(args: tuple[Word, ...], _item: Simple) -> bool:
 
 def _branch(args: tuple[Word, ...], _item: Simple) -> bool:
     # A rename gets past the fence of an agent's worktree.
-    return has_flag(args, "DMCmf", "--force", "--move") or (has_flag(args, "d", "--delete") and has_flag(args, "f"))
+    return has_flag(args, "DMCmf", "--force", "--move") or (
+        has_flag(args, "d", "--delete") and has_flag(args, "f")
+    )
 
 
 def _push(args: tuple[Word, ...], _item: Simple) -> bool:
-    forced = has_flag(args, "fd", "--force", "--force-with-lease", "--force-if-includes", "--delete", "--mirror", "--prune")
+    forced = has_flag(
+        args, "fd", "--force", "--force-with-lease", "--force-if-includes", "--delete", "--mirror", "--prune"
+    )
     return forced or any(word.text.startswith(("+", ":")) for word in args)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from .shell import Simple
 from .variables import RUN_BY_PROGRAMS
+from .words import names
 
 # The shell evaluates `$(…)` in a subscript that one of these is given, even when it stands in single quotes (bash 5).
 _SUBSCRIPTS = frozenset(
@@ -106,8 +107,8 @@ _FINDERS: Mapping[str, Callable[[Simple], Iterator[str]]] = {
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _awk),
     **dict.fromkeys(("sed", "gsed"), _sed),
     **dict.fromkeys(
-        ("vim vi nvim view gvim ex ed emacs less more most gdb lldb sqlite3 psql mysql mariadb socat expect tclsh tmux screen xterm "
-         "gnome-terminal konsole ssh scp sftp ftp bind xdg-open lftp irb pry").split(),
+        names("vim vi nvim view gvim ex ed emacs less more most gdb lldb sqlite3 psql mysql mariadb socat expect tclsh tmux screen xterm "
+         "gnome-terminal konsole ssh scp sftp ftp bind xdg-open lftp irb pry"),
         _escapes,
     ),
     **dict.fromkeys(("make", "gmake", "bmake"), _make),

@@ -4,6 +4,7 @@ import re
 
 from .shell import Simple
 from .words import Word
+from .wrappers import inner
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash"})
 INTERPRETERS = SHELLS | {
@@ -16,7 +17,9 @@ STDIN = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 
 def is_interpreter(item: Simple) -> bool:
     """Whether the program runs code that it is given, whatever its version."""
-    return item.name in INTERPRETERS or bool(re.fullmatch(r"(?:python|pypy|perl|ruby|lua|php)\d[\d.]*", item.name))
+    return item.name in INTERPRETERS or bool(
+        re.fullmatch(r"(?:python|pypy|perl|ruby|lua|php)\d[\d.]*", item.name)
+    )
 
 
 def script_word(item: Simple) -> Word | None:
@@ -48,13 +51,17 @@ def feeds(item: Simple) -> tuple[list[str], bool]:
             known = known and not re.search(r"\$[\w({]|`", redirect.text)
         elif redirect.operator == "<":
             known = False
-    for before in item.upstream:
+    for source in item.upstream:
+        before = inner(source) or source
         if before.name in ("echo", "printf"):
             texts.append(printed(before))
             known = known and all(w.static for w in before.args) and not re.search(r"[\\%]", texts[-1])
+        elif not before.words and not before.assignments:
+            texts += [redirect.text for redirect in before.redirects]
+            known = known and not any(redirect.operator == "<" for redirect in before.redirects)
         elif before.name in ("cat", "tee") and any(r.operator in ("<<", "<<<") for r in before.redirects):
             texts += [r.text for r in before.redirects]
-        elif before.name not in ("cat", "tee", "cd", "true", "yes") or before.args and before.name == "cat":
+        elif before.name not in ("cat", "tee", "cd", "true", "yes") or (before.args and before.name == "cat"):
             known = False
     return texts, known
 

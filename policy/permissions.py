@@ -2,6 +2,7 @@
 
 import posixpath
 import shlex
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -14,6 +15,8 @@ from .shell import Script, Simple
 from .verdict import Verdict, allow, ask, deny
 
 LAYER = "rules"
+_NESTED = 16  # commands around a command that are remembered
+_PASS_ON = frozenset(["timeout", "nice", "ionice", "nohup", "time", "command", "stdbuf"])
 _TIME_S = 0.1  # for one regular expression
 # What they do is in their arguments, or changes what later words mean (S45): only their exact words can be allowed.
 STARTERS = frozenset(
@@ -58,6 +61,42 @@ def about_command(rule: Rule, item: Simple, script: Script, line: str = "") -> b
     if rule.rule_type is RuleType.COMMAND:
         return wanted in _spellings(item)
     return any(words[: len(wanted)] == wanted for words in _spellings(item))
+
+
+def covered_by(found: Sequence[tuple[Simple, Script]], rules: Sequence[Rule | None]) -> list[bool]:
+    """Whether each command of a line is allowed by a rule: its own, or one on the command around it that names it, too
+    (``npx eslint``). A wrapper that only passes on (``timeout 60``) needs no rule beside that of what it starts."""
+    covered: list[bool] = []
+    around: deque[tuple[Simple, int]] = deque(
+        maxlen=_NESTED
+    )  # allowed commands, and how many of their words were named
+    for (item, _), rule in zip(found, rules, strict=True):
+        allowed = rule is not None and rule.action is Action.APPROVE
+        named = rule is None and any(_starts(outer, item) in range(1, reach) for outer, reach in around)
+        if allowed and rule is not None:
+            prefix = rule.rule_type is RuleType.PREFIX
+            around.append((item, len(_words(rule.pattern)) if prefix else len(item.words)))
+        covered.append(allowed or named)
+    if any(covered):
+        for number in reversed(range(len(found) - 1)):
+            item, after = found[number][0], found[number + 1][0]
+            passes = rules[number] is None and _passes_on(item, after)
+            covered[number] = covered[number] or (passes and covered[number + 1])
+    return covered
+
+
+def _starts(outer: Simple, inner: Simple) -> int:
+    """At which of its words ``outer`` hands over to ``inner``; 0 = it does not."""
+    at = len(outer.words) - len(inner.words)
+    return at if inner.words and at > 0 and outer.words[at:] == inner.words else 0
+
+
+def _passes_on(item: Simple, inner: Simple) -> bool:
+    head = item.words[: _starts(item, inner)]
+    bare = bool(head) and head[0].text in _PASS_ON and all(word.static and not word.glob for word in head)
+    return bare and not any(
+        word.text.startswith(("-o", "--o", "-a", "--a")) and item.name == "time" for word in head
+    )
 
 
 def about_call(rule: Rule, tool: str, subjects: Iterable[str], *, paths: bool) -> bool:

@@ -87,8 +87,14 @@ def _kills(item: Simple) -> str:
     if item.name != "kill":
         return ""
     given = [word.text for word in item.args]
-    pids = [text for n, text in enumerate(given) if not text.startswith("-") and given[n - 1 : n] not in (["-s"], ["-n"], ["--signal"])]
-    if "-1" in given and (given.index("-1") > 0 or not pids) or pids and pids[0] in ("1",) and len(pids) == 1:
+    pids = [
+        text
+        for n, text in enumerate(given)
+        if not text.startswith("-") and given[n - 1 : n] not in (["-s"], ["-n"], ["--signal"])
+    ]
+    if ("-1" in given and (given.index("-1") > 0 or not pids)) or (
+        pids and pids[0] in ("1",) and len(pids) == 1
+    ):
         return "it ends every process of the user, or the first"
     text = " ".join(given)
     if re.search(r"\$\{?PPID", text):

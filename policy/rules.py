@@ -7,11 +7,11 @@ from itertools import islice
 from pathlib import Path
 
 from ..core.approval import ApprovalLevel
-from ..core.permissions import Action, Permissions, Rule
+from ..core.permissions import Permissions, Rule
 from .confirm import confirm
 from .danger import floor
 from .gitwork import git_words
-from .permissions import about_command, first_rule, verdict_of
+from .permissions import about_command, covered_by, first_rule, verdict_of
 from .safe import read_only
 from .shell import Script, Simple, parse
 from .unwrap import layers
@@ -47,8 +47,7 @@ def judge_command(
         whole = Simple(words=(), text=command, cwd=None)
         verdicts.append(_by_rules(permissions, whole, script, command)[1])
     verdicts += [verdict for _, verdict in judged if verdict.rule]
-    covered = [rule is not None and rule.action is Action.APPROVE for rule, _ in judged]
-    verdicts.append(_by_level(level, found, covered))
+    verdicts.append(_by_level(level, found, covered_by(found, [rule for rule, _ in judged])))
     return join(verdicts)
 
 

@@ -265,7 +265,9 @@ def read_only(script: Script, item: Simple) -> bool:
     named_like_flag = item.name not in _GLOB_FIRST and any(
         w.glob and w.text[:1] in ("*", "?", "[") for w in item.args
     )
-    known = all(word.static or word.text.startswith("<(") for word in item.args)  # `<(…)` is a file in /dev/fd
+    known = all(
+        word.static or word.text.startswith("<(") for word in item.args
+    )  # `<(…)` is a file in /dev/fd
     return known and not named_like_flag and _known(item.name, item)
 
 
@@ -311,7 +313,9 @@ def _jq(item: Simple, texts: list[str]) -> bool:
 
 def _ps(item: Simple, texts: list[str]) -> bool:
     """`e` shows the environment of processes."""
-    return _TABLE["ps"].admit(item.args) and not any("e" in text for text in texts if not text.startswith("-"))
+    return _TABLE["ps"].admit(item.args) and not any(
+        "e" in text for text in texts if not text.startswith("-")
+    )
 
 
 def _date(_item: Simple, texts: list[str]) -> bool:

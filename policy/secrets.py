@@ -27,9 +27,10 @@ _PATTERN_FIRST = frozenset(["grep", "egrep", "fgrep", "rg", "ag", "ack", "sed", 
 _MAX_ENV_FILES, _MAX_ENV_BYTES = 20, 64_000
 _MIN_VALUE = 8  # shorter ones would blot out ordinary words
 _VALUE = re.compile(r"(?m)^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w{0,100})[ \t]*=[ \t]*([^\r\n#]{1,4000})")
-_SECRET_NAME = re.compile(
-    r"(?i)key|secret|token|passw|passphrase|credential|private|_pat$|_pwd$|dsn|_url$|auth"
-)
+_PLAIN = re.compile(
+    r"(?:[A-Za-z]+|[\d.]+)$|[/$]|\./|https?://[^@]*$"
+)  # words, numbers, places: they stand elsewhere too
+_SECRET_NAME = re.compile(r"(?i)key|secret|token|passw|passphrase|credential|private|_pat$|_pwd$|auth")
 _BY_NAME = frozenset(["xargs", "parallel"])  # they get the names on standard input
 _GIT_NAMES_ONLY = frozenset(
     ["add", "rm", "mv", "check-ignore", "ls-files", "status", "commit", "clean", "restore"]
@@ -53,7 +54,7 @@ def values_in(root: Path) -> tuple[str, ...]:
             continue
         for match in _VALUE.finditer(lines):
             value = match[2].strip().strip("\"'")
-            if _SECRET_NAME.search(match[1]) and len(value) >= _MIN_VALUE and not value.isalpha():
+            if _SECRET_NAME.search(match[1]) and len(value) >= _MIN_VALUE and not _PLAIN.match(value):
                 found.add(value)
     return tuple(sorted(found, key=lambda value: (-len(value), value)))
 

@@ -6,51 +6,44 @@ rules above can ask instead of guessing.
 
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
-from .words import Word, heredoc_text, text_of, words_of
+from .syntax import (
+    COMMANDS,
+    NO_SHELL,
+    Redirect,
+    declared,
+    left_as_text,
+    open_variables,
+    plain_words,
+    quoted_body,
+    redirects_of,
+    words_behind,
+)
+from .words import Word, names, text_of, words_of
 
 MAX_CHARS = 65_536  # of one command line; beyond it nothing is judged and a person must look
 MAX_COMMANDS = 300
-_PLAIN = frozenset(
+_PLAIN = names(
     "program list pipeline command command_name word number string string_content raw_string ansi_c_string concatenation "
     "simple_expansion expansion variable_name special_variable_name redirected_statement file_redirect file_descriptor "
     "heredoc_redirect heredoc_start heredoc_body heredoc_content heredoc_end herestring_redirect command_substitution "
     "process_substitution subshell compound_statement if_statement elif_clause else_clause for_statement while_statement do_group "
     "case_statement case_item negated_command comment variable_assignment variable_assignments test_command test_operator "
     "binary_expression unary_expression regex extglob_pattern parenthesized_expression declaration_command unset_command "
-    "brace_expression".split()
+    "brace_expression"
 )
-_COMMANDS = frozenset({"command", "declaration_command", "unset_command", "test_command"})
-# They set variables by name, or run text that may.
-_SETTERS = frozenset({"read", "mapfile", "readarray", "printf", "unset", "getopts", "let", "wait", "coproc"})
-_ANYTHING = frozenset({"source", ".", "eval", "local"}) - {"local"}
+_ANYTHING = frozenset({"source", ".", "eval"})
 # Where the grammar's own words come out as programs, a line was not understood.
-_RESERVED = frozenset("} fi do done then else elif esac case in ;; function".split())
-_ENDLESS = re.compile(r"^(?:while\s+(?:true|:|1|\[\s*1\s*\]|\(\(\s*1\s*\)\))\s*;?|until\s+false|for\s*\(\(\s*;\s*;\s*\)\))")
+_RESERVED = names("} fi do done then else elif esac case in ;; function")
+_ENDLESS = re.compile(
+    r"^(?:while\s+(?:true|:|1|\[\s*1\s*\]|\(\(\s*1\s*\)\))\s*;?|until\s+false|for\s*\(\(\s*;\s*;\s*\)\))"
+)
 _SUBSTITUTES = re.compile(r"(?<!\\)(?:\\\\)*(?:\$\((?P<round>.*)\)?|`(?P<ticks>[^`]*)`?)", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Redirect:
-    """``operator`` as written (``>``, ``<<``, ``>&`` …); ``target`` None for here-documents, whose text is in ``text``."""
-
-    operator: str
-    target: Word | None
-    text: str = ""
-
-    @property
-    def writes(self) -> bool:
-        """Whether a file is opened for writing (``2>&1`` only copies a descriptor)."""
-        if ">" not in self.operator:
-            return False
-        number = self.target is not None and self.target.static and re.fullmatch(r"\d+-?|-", self.target.text)
-        return not (self.operator in (">&", "<&") and number)
 
 
 @dataclass(slots=True)
@@ -58,7 +51,7 @@ class Simple:
     """One simple command. ``cwd`` is the folder it runs in as far as ``cd`` can be followed, None when it cannot.
 
     ``upstream`` are the commands of the same pipeline before it, ``nested`` those in substitutions in its words and
-    redirections; ``loops``: it stands inside of a loop.
+    redirections.
     """
 
     words: tuple[Word, ...]
@@ -67,7 +60,6 @@ class Simple:
     assignments: tuple[tuple[str, Word], ...] = ()
     redirects: tuple[Redirect, ...] = ()
     span: tuple[int, int] = (0, 0)
-    loops: bool = False
     upstream: list["Simple"] = field(default_factory=list["Simple"])
     nested: list["Simple"] = field(default_factory=list["Simple"])
 
@@ -104,7 +96,7 @@ def parse(command: str, cwd: str = "/", positional: tuple[Word, ...] = ()) -> Sc
     if "\0" in command:
         return Script(broken="the command holds a NUL byte")
     root = _parser().parse(command.encode("utf-8", "surrogatepass")).root_node
-    walk = _Walk(cwd, _values(root), positional)
+    walk = _Walk(cwd, open_variables(root), positional)
     walk.run(root)
     script = walk.script
     if root.has_error:
@@ -145,7 +137,6 @@ class _Walk:
         }
         if positional and all(word.static and not word.glob for word in positional):
             self._vars["@"] = self._vars["*"] = " ".join(word.text for word in positional[1:])
-        self._loops: list[int] = []
         self._calls: dict[str, set[str]] = {}
 
     def run(self, root: Node) -> None:
@@ -165,9 +156,11 @@ class _Walk:
 
     def _visit(self, node: Node) -> None:
         self._note_oddities(node)
-        if node.type in _COMMANDS:
+        if node.type in COMMANDS:
             self._command(node)
-        elif node.type in ("function_definition", "command_substitution") and (found := _redirects(node, self._env())):
+        elif node.type in ("function_definition", "command_substitution") and (
+            found := redirects_of(node, self._env())
+        ):
             self._add(Simple((), text_of(node), self._cwd, redirects=found))  # `$(< file)`
         if node.type == "redirected_statement":
             body = node.child_by_field_name("body")
@@ -176,7 +169,11 @@ class _Walk:
             ):  # `> file`, `{ …; } > file`: the redirection is an act of its own
                 self._add(
                     Simple(
-                        words=(), text=text_of(node), cwd=self._cwd, redirects=_redirects(node, self._env())
+                        words=(),
+                        text=text_of(node),
+                        cwd=self._cwd,
+                        redirects=redirects_of(node, self._env()),
+                        span=(node.start_byte, node.end_byte),
                     )
                 )
         elif node.type == "pipeline":
@@ -198,10 +195,14 @@ class _Walk:
             self.script.broken = (
                 "it holds back-quotes with escapes inside"  # a command in them is text to the parser
             )
-        elif not node.named_children and node.is_named and node.type not in _NO_SHELL and not _quoted_body(node):
+        elif (
+            not node.named_children and node.is_named and node.type not in NO_SHELL and not quoted_body(node)
+        ):
             self._bury(text_of(node))
-        elif node.type == "heredoc_body" and not _quoted_body(node):
-            self._bury("".join(text_of(c) for c in node.children if c.type == "heredoc_content"))
+        elif node.type == "heredoc_body" and not quoted_body(node):
+            self._bury(left_as_text(node))
+        elif node.type == "heredoc_start" and re.search(r"[;&|()<>]", text_of(node)):
+            self.script.broken = "where a here-document in it ends is not certain"
         elif node.type == "expansion" and text_of(node).endswith("@P}"):
             self.script.broken = "it evaluates the text of a variable"
         elif node.type == "expansion" and any(c.type in ("=", ":=") for c in node.children):
@@ -214,7 +215,6 @@ class _Walk:
             self.script.buried.append((found["round"] or found["ticks"] or "").rstrip(")"))
 
     def _loop(self, node: Node) -> None:
-        self._loops.append(node.end_byte)
         source = text_of(node)
         name = node.child_by_field_name("variable")
         if name is not None:
@@ -226,7 +226,11 @@ class _Walk:
                 self.script.oddities.append("a loop over a variable of the shell")
         background = re.search(r"(?<![&>|])&(?![&>\d])", source)
         source = re.sub(r"\bsleep\s+\S+\s*&", "&", source)
-        if background and _ENDLESS.match(source) and not re.search(r"\b(?:sleep|wait|read|inotifywait)\b", source):
+        if (
+            background
+            and _ENDLESS.match(source)
+            and not re.search(r"\b(?:sleep|wait|read|inotifywait)\b", source)
+        ):
             self.script.bomb = True
 
     def _env(self) -> dict[str, str | None]:
@@ -245,16 +249,13 @@ class _Walk:
             elif child.type == "command_name":
                 words.extend(words_of(child.children[0], env) if child.children else [])
             elif child.type == "variable_assignment":
-                words.append(_declared(child, env))
+                words.append(declared(child, env))
             elif not child.type.endswith("redirect"):
-                words.extend(_plain_words(child, env))
-        outer = node.parent
-        redirects = _redirects(node, env)
-        if outer is not None and outer.type == "redirected_statement":
-            redirects += _redirects(outer, env)
-            span = (outer.start_byte, outer.end_byte)
-        else:
-            span = (node.start_byte, node.end_byte)
+                words.extend(plain_words(child, env))
+        outer = _redirected(node)
+        redirects = redirects_of(node, env) + (redirects_of(outer, env) if outer is not None else ())
+        words += words_behind(node, env) + (words_behind(outer, env) if outer is not None else [])
+        span = (node.start_byte, node.end_byte) if outer is None else (outer.start_byte, outer.end_byte)
         simple = Simple(tuple(words), text_of(node), self._cwd, tuple(assignments), redirects, span)
         self._add(simple)
         if simple.name in ("cd", "pushd", "popd"):
@@ -267,7 +268,6 @@ class _Walk:
             r"\{\s", simple.words[0].text
         ):  # of two groups the grammar takes one for a word
             self.script.broken = "it holds a group inside a negated group"
-        simple.loops = any(simple.span[0] < end for end in self._loops)
         self.script.commands.append(simple)
 
     def _assign(self, node: Node) -> None:
@@ -300,93 +300,21 @@ class _Walk:
         source, own = text_of(body), text_of(name)
         calls = len(re.findall(rf"(?<![\w.-]){re.escape(own)}(?![\w(.-])", source))
         self._calls[own] = set(re.findall(r"[\w:.-]+", source))
-        mutual = any(own in called and other in self._calls[own] for other, called in self._calls.items() if other != own)
-        if (calls and (calls > 1 or "&" in source) or mutual) and re.search(r"[|&]", source):
+        mutual = any(
+            own in called and other in self._calls[own]
+            for other, called in self._calls.items()
+            if other != own
+        )
+        if ((calls and (calls > 1 or "&" in source)) or mutual) and re.search(r"[|&]", source):
             self.script.bomb = True
 
 
-# Leaves that the shell does not read again: quoted text, comments.
-_NO_SHELL = frozenset({"raw_string", "ansi_c_string", "comment", "heredoc_start", "heredoc_end", "command_substitution"})
-
-
-def _quoted_body(node: Node) -> bool:
-    """Whether it is text of a here-document with a quoted delimiter."""
-    if node.type not in ("heredoc_body", "heredoc_content"):
-        return False
-    while node.parent is not None and node.type != "heredoc_redirect":
-        node = node.parent
-    start = next((text_of(c) for c in node.children if c.type == "heredoc_start"), "'")
-    return bool(re.search(r"""['"\\]""", start))
-
-
-def _values(root: Node) -> dict[str, str | None]:
-    """The variables of which the value depends on the way that is taken: set twice, read, evaluated."""
-    seen: dict[str, set[str]] = {}
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        stack.extend(node.named_children)
-        if node.type == "variable_assignment" and not (node.parent is not None and node.parent.type == "command"):
-            name, _, value = text_of(node).partition("=")
-            seen.setdefault(name.rstrip("+"), set()).add(value)
-            if name.endswith("+"):
-                seen[name[:-1]].add("+")
-        elif node.type == "for_statement" and (name_node := node.child_by_field_name("variable")) is not None:
-            seen.setdefault(text_of(name_node), set()).add(str(node.start_byte))
-        elif node.type in _COMMANDS and (words := text_of(node).split(None, 1)) and words[0].strip("\\\"'") in _SETTERS:
-            for name in re.findall(r"[A-Za-z_]\w*", words[-1]):
-                seen.setdefault(name, set()).update(("", "?"))
-    opened = {name for name, values in seen.items() if len(values) > 1}
-    if "IFS" in seen:
-        opened |= set(seen)
-    return dict.fromkeys(opened)
-
-
-def _plain_words(node: Node, env: dict[str, str | None]) -> list[Word]:
-    """The words of an argument; of ``[[ … ]]`` and the like, every word inside."""
-    if node.type in (
-        "binary_expression",
-        "unary_expression",
-        "parenthesized_expression",
-        "negated_expression",
-    ):
-        return [word for leaf in _leaves(node) for word in words_of(leaf, env)]
-    return words_of(node, env)
-
-
-def _declared(node: Node, env: dict[str, str | None]) -> Word:
-    """``NAME=VALUE`` of `export` and the like."""
-    value = node.child_by_field_name("value")
-    found = words_of(value, env) if value is not None and value.type != "array" else []
-    if len(found) != 1:
-        return Word(text_of(node), static=not re.search(r"[$`]", text_of(node)))
-    return Word(f"{text_of(node).partition('=')[0]}={found[0].text}", found[0].static)
-
-
-def _leaves(node: Node) -> Iterator[Node]:
-    stack = [node]
-    while stack:
-        item = stack.pop()
-        if item.type.endswith("_expression"):
-            stack.extend(reversed(item.children))
-        else:
-            yield item
-
-
-def _redirects(node: Node, env: dict[str, str | None]) -> tuple[Redirect, ...]:
-    found: list[Redirect] = []
-    for child in node.children:
-        if child.type == "file_redirect":
-            operator = next((c.type for c in child.children if not c.is_named), ">")
-            targets = [w for c in child.children_by_field_name("destination") for w in words_of(c, env)]
-            found.extend(Redirect(operator, target) for target in targets or [Word("", static=False)])
-        elif child.type == "heredoc_redirect":
-            found.append(Redirect("<<", None, heredoc_text(child)))
-            found.extend(_redirects(child, env))
-        elif child.type == "herestring_redirect":
-            words = [w for c in child.named_children for w in words_of(c, env)]
-            found.append(Redirect("<<<", None, " ".join(w.text for w in words)))
-    return tuple(found)
+def _redirected(node: Node) -> Node | None:
+    """The statement that gives the command its redirections."""
+    outer = node.parent
+    while outer is not None and outer.type == "negated_command":
+        outer = outer.parent
+    return outer if outer is not None and outer.type == "redirected_statement" else None
 
 
 def _after_cd(simple: Simple) -> str | None:
@@ -407,7 +335,9 @@ def _link(commands: list[Simple], pipelines: list[list[tuple[int, int]]]) -> Non
     for item in commands:
         start, end = item.span
         item.nested.extend(c for c in commands if c is not item and start <= c.span[0] and c.span[1] <= end)
-        if any(redirect.operator == "<<" for redirect in item.redirects):  # `cat <<E | sh`: the rest stands inside
+        # `cat <<E | sh`: the rest stands inside; `{ sh; } < x`: they read what the group is given
+        fed = any(redirect.operator.startswith("<") for redirect in item.redirects)
+        if fed and (not item.words or any(redirect.operator == "<<" for redirect in item.redirects)):
             for other in item.nested:
                 other.upstream.append(item)
 

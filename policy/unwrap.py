@@ -17,6 +17,7 @@ from .wrappers import inner, joined
 
 _DEPTH = 8
 _EXECS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_TAKES_C = frozenset({"script", "su", "runuser", "flock", "sg", "capsh"})
 _FD_EXECS = frozenset({"-x", "-X", "--exec", "--exec-batch"})
 
 
@@ -43,9 +44,7 @@ def _peel(item: Simple, script: Script, depth: int) -> Iterator[tuple[Simple, Sc
         yield from _inside(text, item, depth, guessed=True)
 
 
-def _inside(
-    text: str, item: Simple, depth: int, *, guessed: bool = False
-) -> Iterator[tuple[Simple, Script]]:
+def _inside(text: str, item: Simple, depth: int, *, guessed: bool = False) -> Iterator[tuple[Simple, Script]]:
     """The commands of an inner script; ``guessed``: it may be no script at all, so that it need not be one."""
     if not text.strip():
         return
@@ -96,23 +95,15 @@ def _with_input(item: Simple, found: Simple) -> Simple:
     return replace(
         found,
         words=tuple(
-            Word(w.text.replace(mark, fed or mark), w.static and (known or mark not in w.text)) for w in found.words
+            Word(w.text.replace(mark, fed or mark), w.static and (known or mark not in w.text))
+            for w in found.words
         ),
     )
 
 
 def _inner_scripts(item: Simple) -> Iterator[str]:
     name = item.name
-    if name in SHELLS or name in ("script", "su", "runuser", "flock", "sg", "capsh"):
-        word = script_word(item) if name in SHELLS else _dash_c(item)
-        if word is None:
-            yield from feeds(item)[0]
-        elif name not in SHELLS or _has_c(item):
-            yield word.text
-    elif name in READERS and any(word.text in STDIN for word in item.args):
-        yield from feeds(item)[0]
-    elif name in ("ssh", "at", "batch", "crontab"):
-        yield from (re.sub(r"(?m)^(?:[\d*/,-]+\s+){5}|^@\w+\s+", "", text) for text in feeds(item)[0])
+    yield from _piped(item)
     if name in SHELLS or name in READERS:
         yield from (printed(inside) for inside in item.nested if inside.name in ("echo", "printf"))
     elif any(inside.name in SHELLS for inside in item.nested) and name in ("echo", "printf"):
@@ -129,6 +120,21 @@ def _inner_scripts(item: Simple) -> Iterator[str]:
             return
 
 
+def _piped(item: Simple) -> Iterator[str]:
+    """The script of a shell: the text after ``-c``, else what its standard input is given."""
+    name = item.name
+    if name in SHELLS or name in _TAKES_C:
+        word = script_word(item) if name in SHELLS else _dash_c(item)
+        if word is None:
+            yield from feeds(item)[0]
+        elif name not in SHELLS or _has_c(item):
+            yield word.text
+    elif name in READERS and any(word.text in STDIN for word in item.args):
+        yield from feeds(item)[0]
+    elif name in ("ssh", "at", "batch", "crontab"):
+        yield from (re.sub(r"(?m)^(?:[\d*/,-]+\s+){5}|^@\w+\s+", "", text) for text in feeds(item)[0])
+
+
 def _split_string(item: Simple) -> Iterator[str]:
     for number, word in enumerate(item.args):
         found = re.match(r"-[A-Za-z]*S(.*)|--split-string=(.*)", word.text, re.DOTALL)
@@ -141,13 +147,16 @@ def _split_string(item: Simple) -> Iterator[str]:
 
 def _has_c(item: Simple) -> bool:
     return any(
-        word.text.startswith("--command") or re.fullmatch(r"-[A-Za-z]*c[A-Za-z]*", word.text) for word in item.args
+        word.text.startswith("--command") or re.fullmatch(r"-[A-Za-z]*c[A-Za-z]*", word.text)
+        for word in item.args
     )
 
 
 def _dash_c(item: Simple) -> Word | None:
     for number, word in enumerate(item.args):
-        if (re.fullmatch(r"-[A-Za-z]*c", word.text) or word.text == "--command") and number + 1 < len(item.args):
+        if (re.fullmatch(r"-[A-Za-z]*c", word.text) or word.text == "--command") and number + 1 < len(
+            item.args
+        ):
             return item.args[number + 1]
         if word.text.startswith("--command="):
             return Word(word.text.partition("=")[2], word.static)

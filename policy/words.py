@@ -24,6 +24,11 @@ class Word:
     glob: bool = False
 
 
+def names(text: str) -> frozenset[str]:
+    """A set of names, written as one text."""
+    return frozenset(text.split())
+
+
 def text_of(node: Node) -> str:
     """The source text of a node."""
     return (node.text or b"").decode("utf-8", "replace")
@@ -32,7 +37,9 @@ def text_of(node: Node) -> str:
 def words_of(node: Node, env: dict[str, str | None]) -> list[Word]:
     """The words that ``node`` becomes: usually one; several for braces and for an unquoted variable with blanks."""
     word, braces = _read(node, env)
-    if node.type in ("simple_expansion", "expansion", "command_substitution") and word.static:  # unquoted: the shell splits it
+    if (
+        node.type in ("simple_expansion", "expansion", "command_substitution") and word.static
+    ):  # unquoted: the shell splits it
         return [Word(piece, glob=bool(re.search(r"[*?\[]", piece))) for piece in word.text.split()]
     if not braces:
         return [word]
@@ -149,6 +156,7 @@ def _joined(node: Node, env: dict[str, str | None]) -> tuple[Word, bool]:
         )
         static, glob = static and word.static, glob or word.glob
     braces = bool(re.search(r"\{[^}]*(,|\.\.)[^{]*\}", "".join(bare)))
+    glob = glob or any(child.type in ("word", "[") and text_of(child) == "[" for child in node.children)
     return Word("".join(texts), static or braces, glob), braces
 
 

@@ -4,8 +4,10 @@ import re
 from dataclasses import replace
 
 from .shell import Simple
-from .words import Word
+from .words import Word, names
 
+# Words of the shell's grammar where the parser takes them for a program (`! { rm x; }`).
+_GRAMMAR = names("{ } ! if then else elif fi while until do done case in esac")
 # Wrapper -> its options that take a value in the next word, then the number of its own operands before the inner command.
 _TABLE: dict[str, tuple[str, int]] = {
     "env": ("-u --unset -C --chdir -S --split-string", 0),
@@ -59,16 +61,22 @@ _TABLE: dict[str, tuple[str, int]] = {
     "tini": ("-p -e", 0),
     "rlwrap": ("-f -H", 0),
     "firejail": ("", 0),
-    **{
-        name: ("", 0)
-        for name in (
+    **dict.fromkeys(_GRAMMAR, ("", 0)),
+    **dict.fromkeys(
+        names(
             "nohup setsid command builtin busybox toybox coproc caffeinate linux32 linux64 fakeroot proot unbuffer torsocks torify "
-            "proxychains proxychains4 catchsegv dbus-launch dbus-run-session ssh-agent chronic dumb-init cross-env valgrind sg ts "
-            # Words of the shell's grammar where the parser takes them for a program (`! { rm x; }`).
-            "{ } ! if then else elif fi while until do done case in esac"
-        ).split()
-    },
+            "proxychains proxychains4 catchsegv dbus-launch dbus-run-session ssh-agent chronic dumb-init cross-env valgrind sg ts"
+        ),
+        ("", 0),
+    ),
 }
+_ASSIGNING = _GRAMMAR | {
+    "env",
+    "sudo",
+    "cross-env",
+    "time",
+    "coproc",
+}  # assignments may stand before the inner command
 _ENGINE = {
     "run": (
         "-v --volume --mount -w --workdir -e --env --env-file -u --user -p --publish --name --network --net --entrypoint -l --label -h "
@@ -106,11 +114,11 @@ _CONTAINERS = frozenset({"docker", "podman", "nerdctl", "docker-compose", "kubec
 _SUSPECT = re.compile(
     r"(?:.*/)?(?:rm|find|dd|shred|wipefs|chmod|chown|rsync|mkfs(?:\.\w+)?|mv|truncate|rimraf)"
 )
-_WORDS_ONLY = frozenset(
+_WORDS_ONLY = names(
     "echo printf : true false test [ [[ grep egrep fgrep rg ag ack sed awk gawk git man which type whereis ls cat head tail rm cp mv touch "
     "mkdir apropos whatis help pytest find fd jq export declare local alias unset hash complete compgen ln tar zip chmod chown gh hub "
     "apt apt-get brew dnf yum apk pacman pip pip3 npm yarn pnpm cargo go docker podman kubectl dpkg code less more vim nano tldr info "
-    "rsync wc sort diff read for case set aws gsutil gcloud".split()
+    "rsync wc sort diff read for case set aws gsutil gcloud"
 )  # fmt: skip
 WRAPPERS = frozenset(_TABLE) | frozenset(_SUBCOMMANDS)
 
@@ -188,9 +196,7 @@ def _after_options(
         text = words[0].text
         if text.startswith("-"):
             del words[: 2 if text in taking else 1]
-        elif name in ("env", "sudo", "cross-env") and (
-            found := re.match(r"([A-Za-z_]\w*)=(.*)", text, re.DOTALL)
-        ):
+        elif name in _ASSIGNING and (found := re.match(r"([A-Za-z_]\w*)=(.*)", text, re.DOTALL)):
             assignments.append((found[1], Word(found[2], words[0].static)))
             del words[0]
         elif operands:

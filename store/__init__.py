@@ -1,5 +1,5 @@
 """Floor 1: state on disk. Plain files only (CFG-08).
 
 Rooms: atomic (lock, temp + rename, JSON lines), layout (where everything lives), plans (plan files and their index), sessions (the record beside
-a transcript), consent (what the user agreed to of a project).
+a transcript), consent (what the user agreed to of a project), permissions (rules on calls), history (decisions about calls).
 """

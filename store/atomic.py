@@ -11,6 +11,8 @@ from filelock import FileLock, Timeout
 
 from ..core.errors import ErrorKind, OpenDevError
 
+_POLL_S = 0.01  # between two looks at a lock that another process holds
+
 
 def write_atomic(path: Path, data: bytes, mode: int = 0o600, *, durable: bool = True) -> None:
     """Replace ``path`` by ``data``: a reader sees the old or the new content, never a part. Raises ``OpenDevError`` (infra).
@@ -19,7 +21,7 @@ def write_atomic(path: Path, data: bytes, mode: int = 0o600, *, durable: bool = 
     cannot be renamed over: its content is replaced in place (D07).
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(path.parent)
         handle, temp = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
         raise disk_error("write", path, error) from error
@@ -34,6 +36,13 @@ def write_atomic(path: Path, data: bytes, mode: int = 0o600, *, durable: bool = 
     except OSError as error:
         Path(temp).unlink(missing_ok=True)
         raise disk_error("write", path, error) from error
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder and those above it that are missing, each for the user alone (D19). Raises ``OSError``."""
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    for place in reversed(missing):
+        place.mkdir(mode=0o700, exist_ok=True)
 
 
 def _rename(temp: Path, path: Path, data: bytes) -> None:
@@ -58,7 +67,7 @@ class JsonlLog:
         What a full disk took of the line is taken back, so that a failed write leaves the file as it was.
         """
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(self.path.parent)
             fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
             try:
                 size = os.fstat(fd).st_size
@@ -87,14 +96,14 @@ class Lock:
         self._path = path
         self._timeout_s = timeout_s
         try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(path.parent)
         except OSError as error:
             raise disk_error("lock", path, error) from error
-        self._lock = FileLock(str(path))
+        self._lock = FileLock(str(path), mode=0o600)
 
     def __enter__(self) -> "Lock":
         try:
-            self._lock.acquire(timeout=self._timeout_s)
+            self._lock.acquire(timeout=self._timeout_s, poll_interval=_POLL_S)
         except OSError as error:
             if not isinstance(error, Timeout):
                 raise disk_error("lock", self._path, error) from error

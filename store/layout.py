@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from ..core.errors import ErrorKind, OpenDevError
+from .atomic import make_private
 
 _NAME_BYTES = 200  # of a folder's name; file systems take 255
 
@@ -82,7 +83,8 @@ class Layout:
 
     def _folder(self, path: Path) -> Path:
         try:
-            path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(path)
+            path.mkdir(exist_ok=True)  # a file that is in its place is told
         except OSError as error:
             raise self._unwritable(error) from error
         return path

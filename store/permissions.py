@@ -49,7 +49,7 @@ def load_permissions(home: Path, project: Path) -> LoadedRules:
     narrowing = tuple(rule for rule in own if rule.action is not Action.APPROVE)
     left = sum(rule.enabled for rule in own) - sum(rule.enabled for rule in narrowing)
     note = (
-        f"{path}: {left} rules that would let calls pass are not used: you have not agreed to this file. "
+        f"{path}: its rules that let calls pass ({left}) are not used: you have not agreed to this file. "
         f"Read it; to agree: opendev config trust .opendev/{NAME}."
     )
     return LoadedRules(

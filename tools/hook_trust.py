@@ -57,12 +57,15 @@ def admit(own: Hooks, projects: Hooks, project: Path, home: Path) -> tuple[HookS
 
 
 def _files(hooks: Hooks, project: Path) -> set[Path]:
-    """By spelled path, so that a link to another file counts as a change."""
-    found = {
-        path for word in _words(hooks) if word and (path := project / word).is_file() and _near(path, project)
-    }
-    folder = project / FOLDER
-    return found | {path for path in folder.rglob("*") if path.is_file()}
+    found = {path for word in _words(hooks) if _there(path := project / word) and _near(path, project)}
+    return found | {path for path in (project / FOLDER).rglob("*") if path.is_file()}
+
+
+def _there(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # too long for a name
+        return False
 
 
 def _near(path: Path, project: Path) -> bool:
@@ -73,7 +76,9 @@ def _words(hooks: Hooks) -> Iterator[str]:
     """Whatever in a command could be the name of a file: the shell's words, and what stands between signs."""
     for command in hooks.commands:
         text = _PROJECT.sub("", command)
-        yield from _BETWEEN.split(text)
+        pieces = _BETWEEN.split(text)
+        yield from pieces
+        yield from (piece[2:] for piece in pieces if piece.startswith("-"))  # -r./file
         try:
             yield from shlex.split(text)
         except ValueError:

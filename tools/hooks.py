@@ -136,7 +136,8 @@ class HookEngine:
     async def _run(self, event: HookEvent, plan: Planned, facts: JsonObject, cwd: str) -> Ended:
         letter = {"session_id": self._session, "cwd": cwd, "hook_event_name": event.value, **facts}
         if plan.foreign:
-            cwd = self._hooks.project  # where the files are that the user agreed to; an agent's copy may be changed
+            # where the files are that the user agreed to; an agent's copy of them may be another one
+            cwd = self._hooks.project
             if await asyncio.to_thread(digest_of, self._hooks.projects, cwd) != self._hooks.digest:
                 return Ended(None, trouble="what it runs was changed since you agreed to it")
         line = json.dumps(well_formed_json(letter)) + "\n"

@@ -1,4 +1,4 @@
-"""The files under a root that a glob names, without git's own folder and machine-made junk."""
+"""The files under a root that a glob names, without git's own folder, machine-made junk and the settings agents work under."""
 
 import os
 from collections.abc import Iterator
@@ -11,6 +11,9 @@ JUNK = frozenset(
     {".git", "node_modules", "__pycache__", ".venv", ".tox", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
 )
 _MAX_FILES = 200_000
+_SETTINGS = frozenset(
+    {".opendev", ".mcp.json"}
+)  # a glob never reaches what would widen an agent's own rights
 
 
 def matching_files(root: Path, glob: str) -> list[str]:
@@ -26,10 +29,10 @@ def matching_files(root: Path, glob: str) -> list[str]:
 def _walk(root: Path) -> Iterator[str]:
     count = 0
     for folder, folders, files in os.walk(root):
-        folders[:] = sorted(name for name in folders if name not in JUNK)
+        folders[:] = sorted(name for name in folders if name not in JUNK and name.casefold() not in _SETTINGS)
         for name in files:
             path = Path(folder, name)
-            if name == ".git" or path.is_symlink() or not path.is_file():
+            if name == ".git" or name.casefold() in _SETTINGS or path.is_symlink() or not path.is_file():
                 continue
             count += 1
             if count > _MAX_FILES:

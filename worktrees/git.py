@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from ..core.errors import ErrorKind, OpenDevError
@@ -50,6 +51,7 @@ _CONFIG = {
     "core.quotePath": "false",
     "sequence.editor": "false",
     "gpg.program": "false",
+    "log.showSignature": "false",
     "commit.gpgSign": "false",
     "tag.gpgSign": "false",
     "credential.helper": "",
@@ -72,6 +74,11 @@ _CARRIED = ("core.excludesfile", "core.autocrlf", "core.eol", "safe.directory")
 _NO_DRIVERS = frozenset(
     {"config", "rev-parse", "for-each-ref", "update-ref", "symbolic-ref", "version", "merge-base"}
 )
+_REF_WRITERS = frozenset({"update-ref", "symbolic-ref"})
+_CONFIGURED_HOOKS = (
+    2,
+    54,
+)  # since then a hook can stand in the configuration, which core.hooksPath does not turn off
 _LOCKED = re.compile(
     r"Unable to create '[^']*\.lock': File exists|could not lock config file|Another git process"
 )
@@ -116,7 +123,7 @@ class Git:
         env: Mapping[str, str] | None = None,
     ) -> Reply:
         """Run ``git args``. Raises ``OpenDevError`` (git; time-out) for an exit code that is not in ``ok``."""
-        config = dict(_CONFIG) | (dict(self._drivers()) if args[0] not in _NO_DRIVERS else {})
+        config = dict(_CONFIG) | (dict(self._drivers()) if self._can_run_others(args[0]) else {})
         reply = self._retried(args, [*config.items(), *self.config], stdin, env or {})
         if reply.code in ok:
             return reply
@@ -149,10 +156,16 @@ class Git:
 
     def drivers(self) -> tuple[str, ...]:
         """Names of the filters and merge drivers that the repository's configuration defines; none of them is run."""
-        return tuple(sorted({f"{kind}.{name}" for kind, name, _ in self._driver_keys()}))
+        return tuple(sorted({f"{kind}.{name}" for kind, name, _ in self._driver_keys() if kind != "hook"}))
+
+    def _can_run_others(self, command: str) -> bool:
+        """Whether what the repository configures could run in this command."""
+        if command in _REF_WRITERS:
+            return _version(self.env.get("PATH") or DEFAULT_PATH) >= _CONFIGURED_HOOKS
+        return command not in _NO_DRIVERS
 
     def _driver_keys(self) -> Iterator[tuple[str, str, str]]:
-        args = ("config", "--includes", "-z", "--name-only", "--get-regexp", r"^(filter|merge)\..*\.")
+        args = ("config", "--includes", "-z", "--name-only", "--get-regexp", r"^(filter|merge|hook)\..*\.")
         reply = self._once(args, list(_CONFIG.items()), b"", {})
         if reply.code not in (0, 1, 128):  # 1: none; 128: no repository here yet, so no driver either
             raise OpenDevError(
@@ -164,9 +177,11 @@ class Git:
             yield kind, name, variable
 
     def _drivers(self) -> Iterator[tuple[str, str]]:
-        """Settings that make every filter a pass-through and every merge driver the built-in text merge."""
+        """Settings that make every filter a pass-through, every merge driver the built-in text merge, and turn hooks off."""
         for kind, name, _ in self._driver_keys():
-            if kind == "merge":
+            if kind == "hook":
+                yield from ((f"hook.{name}.enabled", "false"), (f"hook.{name}.command", "true"))
+            elif kind == "merge":
                 yield f"merge.{name}.driver", "git merge-file -q %A %O %B"
             else:
                 yield from ((f"filter.{name}.{variable}", "") for variable in ("clean", "smudge", "process"))
@@ -294,6 +309,11 @@ def version(env: Mapping[str, str]) -> tuple[int, ...]:
     """The version of the git that is found on ``PATH``."""
     words = Git(Path("/"), env).line("version").split()
     return tuple(int(part) for part in re.findall(r"\d+", words[2])[:3])
+
+
+@lru_cache(maxsize=8)
+def _version(path: str) -> tuple[int, ...]:
+    return version({"PATH": path})
 
 
 def show(path: str) -> str:

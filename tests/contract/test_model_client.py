@@ -87,7 +87,7 @@ async def test_a_picture_is_sent_in_the_dialect_of_the_provider(
 @pytest.mark.req("MOD-09")
 async def test_text_and_parallel_calls_come_back_with_usage(
     server: ModelServer, model: str, streamed: bool
-) -> None:
+) -> None:  # M18: the pieces of two calls come interleaved
     wanted = calls(
         Call("read_file", {"file_path": "x"}, id="a"),
         Call("read_file", {"file_path": "y"}, id="b"),
@@ -241,7 +241,7 @@ BROKEN = {
 @pytest.mark.parametrize("case", BROKEN)
 async def test_a_broken_stream_is_tried_again_and_leaves_one_clean_message(
     server: ModelServer, model: str, case: str
-) -> None:
+) -> None:  # M25
     broken = call("read_file", {"file_path": "half"}, say="Hello world, half", chunk=4, **BROKEN[case])
     answer, shown = await ask(server, model, STREAMED, broken, text("Hello world, whole"))
     reply = good(answer)
@@ -250,7 +250,7 @@ async def test_a_broken_stream_is_tried_again_and_leaves_one_clean_message(
     assert shown.endswith("[The connection broke; the answer starts again.]\nHello world, whole")
 
 
-async def test_a_stalled_stream_times_out_and_is_tried_again(server: ModelServer, model: str) -> None:
+async def test_a_stalled_stream_times_out_and_is_tried_again(server: ModelServer, model: str) -> None:  # M25
     server.script = [text("Hello world", stall_after=2), text("done")]
     service = make_service(server, retry={"idle_s": 0.3})
     items = [item async for item in service.stream(make_request(model))]

@@ -61,8 +61,8 @@ COMMANDS = """\
 2 swarm resume none
 1 swarm plan hello -o {out}/plan.toml
 0 swarm demo {out}
-0 -p hello
-0 -p hello --mode plan
+1 -p hello
+1 -p hello --mode plan
 2 --plain
 """
 

@@ -9,7 +9,8 @@ import pytest
 from opendev.store.history import CommandHistory
 from opendev.store.layout import Layout
 from support.command_line import Sandbox
-from support.model_server import Call, ModelServer, calls, text
+from support.model_server import Call, ModelServer, Reply, Seen, calls, text
+from support.repos import make_repo
 from support.swarm_cli import Bench, make_bench, sh, task
 
 pytestmark = pytest.mark.usefixtures("litellm_loaded")
@@ -67,7 +68,7 @@ def test_a_projects_rules_only_narrow_before_trust(sandbox: Sandbox, serve: Serv
     serve(commands("touch a", "touch b"), text("Tried."))
     done = sandbox.here("-p", "Do it.", "--approve", "semi-auto")
     assert (done.code, files(sandbox)) == (7, set())
-    assert f"{path}: 1 rules" in done.stderr
+    assert f"{path}: its rules that let calls pass (1)" in done.stderr
     serve(commands("touch a", "touch b"), text("Tried."))
     done = sandbox.here("-p", "Do it.", "--approve", "auto")
     assert files(sandbox) == {"a"}
@@ -89,16 +90,24 @@ def test_an_unclear_file_stops_the_run_before_it_starts(sandbox: Sandbox, serve:
 def test_subagents_have_the_rules_of_their_parent(sandbox: Sandbox, serve: Serve) -> None:
     rules(sandbox.home / "opendev/permissions.json", {**TOUCH, "action": "auto_deny"})
 
-    def play(seen: Any) -> Any:
-        if any(name == "spawn_subagent" for name in seen.tools):
-            if seen.says("child is done"):
-                return text("All done.")
-            return calls(Call("spawn_subagent", {"agent": "Code-Explorer", "prompt": "look"}))
-        return text("child is done") if seen.says("touching") else commands("touch a")
+    plan = {
+        "the main task": [
+            calls(Call("spawn_subagent", {"agent": "Coder", "prompt": "act now"})),
+            text("All done."),
+        ],
+        "act now": [commands("touch a"), text("It was refused.")],
+    }
 
-    serve(play)
-    done = sandbox.here("-p", "Do it.", "--output", "json", "--approve", "auto")
-    assert files(sandbox) == set(), done
+    def play(seen: Seen) -> Reply:
+        who = next(marker for marker in plan if seen.says(marker))
+        return plan[who][sum(row["role"] == "assistant" for row in seen.messages)]
+
+    sandbox.project = make_repo(sandbox.home.parent / "repo")
+    before = files(sandbox)
+    server = serve(play)
+    done = sandbox.here("-p", "the main task", "--output", "json", "--approve", "auto", "--runtime", "local")
+    assert files(sandbox) == before, done
+    assert any(seen.says("refused by the rule `touching`") for seen in server.seen)
 
 
 @pytest.fixture
@@ -108,9 +117,9 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     made.close()
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.req("APR-02", "APR-09", "SWM-02")
-@pytest.mark.parametrize("runtime", ["local", pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.soak])])
+@pytest.mark.parametrize("runtime", ["local", pytest.param("ray", marks=pytest.mark.ray)])
 def test_the_declared_policy_of_a_batch(bench: Bench, runtime: str) -> None:
     rules(bench.home / "permissions.json", TOUCH, NO_B)
     done = bench.run(
@@ -121,7 +130,7 @@ def test_the_declared_policy_of_a_batch(bench: Bench, runtime: str) -> None:
         runtime=runtime,
     )
     assert done.code == 7
-    assert done.statuses == {"allowed": "merged", "refused": "agent_failed", "asked": "agent_failed"}
-    errors = {row.id: row.error.message for row in done.run.tasks if row.error}
+    assert done.statuses == {"allowed": "merged", "refused": "agent_failed", "asked": "blocked"}
+    errors = {row.id: row.error for row in done.run.tasks if row.error}
     assert "not b" in errors["refused"]
     assert "nobody answered" in errors["asked"]

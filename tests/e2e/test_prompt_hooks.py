@@ -122,6 +122,26 @@ def test_a_projects_hooks_act_after_consent_and_only_as_they_were(sandbox: Sandb
     assert "not trusted" in sandbox.here("hooks", "list").stdout
 
 
+def test_a_matcher_that_is_found_in_no_tool_is_named(sandbox: Sandbox) -> None:
+    groups = [
+        {"matcher": matcher, "hooks": [{"command": "true"}]} for matcher in ("Bash", "^run_", "mcp__x__.*")
+    ]
+    put(sandbox.home / "opendev", {})
+    (sandbox.home / "opendev" / "settings.json").write_text(json.dumps({"hooks": {"PreToolUse": groups}}))
+    listed = sandbox.here("hooks", "list")
+    assert listed.stdout.count("PreToolUse") == 3
+    assert listed.stderr.count("is found in the name of no built-in tool") == 1
+    assert "The matcher Bash of PreToolUse" in listed.stderr
+
+
+def test_an_agent_cannot_agree(sandbox: Sandbox) -> None:
+    put(sandbox.project / ".opendev", {"Stop": "true"})
+    sandbox.env["OPENDEV_AGENT"] = "a1"
+    refused = sandbox.here("hooks", "trust")
+    assert "An agent cannot agree to hooks." in refused.stderr
+    assert not (sandbox.home / "opendev" / "trust.json").exists()
+
+
 @pytest.mark.req("HOK-04")
 def test_a_refused_prompt_ends_the_command(sandbox: Sandbox, serve: Serve) -> None:
     put(sandbox.home / "opendev", {"UserPromptSubmit": "echo no secrets please >&2; exit 2"})

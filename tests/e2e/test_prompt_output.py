@@ -11,6 +11,7 @@ import opendev.cli.run as prompt_command
 import pytest
 from support.command_line import OPENDEV, Sandbox
 from support.model_server import ModelServer, text
+from support.swarm_cli import make_bench, put, task
 
 pytestmark = pytest.mark.usefixtures("litellm_loaded")
 Serve = Callable[..., ModelServer]
@@ -60,7 +61,7 @@ def test_a_defect_is_told_in_the_chosen_form(
         raise ZeroDivisionError("oops")
 
     serve(text("Done."))
-    monkeypatch.setattr(prompt_command, "_spent", broken)
+    monkeypatch.setattr(prompt_command, "keeper_if_repository", broken)
     done = sandbox.here("-p", "Go.", "--output", output)
     report = done.report if output == "json" else done.events[-1]
     assert (done.code, report["status"], report["error"]["kind"]) == (1, "failed", "internal")
@@ -78,3 +79,14 @@ def test_a_recording_is_never_mixed_with_an_older_one(sandbox: Sandbox, serve: S
     again = sandbox.here(*command)
     assert (again.code, tape.read_bytes(), len(server.seen)) == (2, before, 1)
     assert "exists already" in again.report["error"]["message"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not FULL.exists(), reason="there is no full device here")
+@pytest.mark.parametrize("output", ["json", "stream-json"])
+def test_a_batch_whose_report_is_lost_says_so_and_has_landed(tmp_path: Path, output: str) -> None:
+    bench = make_bench(tmp_path)
+    file = bench.tickets(task("one", put("one.txt", "1\n")))
+    done = bench.sandbox.shell(f"{OPENDEV} swarm run {file} --runtime local --output {output} > /dev/full")
+    assert (done.code, done.stderr.count("Standard output cannot be written")) == (6, 1)
+    assert bench.commits() == ["Do one."]

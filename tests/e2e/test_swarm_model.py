@@ -239,3 +239,21 @@ def link(path: Path) -> str:
         return str(path.readlink())
     except OSError:
         return ""
+
+
+@pytest.mark.req("MOD-10")
+@pytest.mark.parametrize("own", ["", "openai/own"])
+def test_a_second_attempt_is_the_stronger_models_unless_the_ticket_names_its_own(
+    bench: Bench, serve: Serve, own: str
+) -> None:
+    def script(seen: Seen) -> Reply:
+        if seen.body["model"] == "strong":
+            return writes(seen, "a.txt", "a\n")
+        return text("Nothing to do.")
+
+    server = serve(script)
+    bench.sandbox.env |= {"OPENDEV_TIERS__OPUS": "openai/strong", "OPENDEV_AGENTS__ESCALATE_AFTER": "3"}
+    done = bench.run(task("a", model=own, attempts=2))
+    first, later = server.seen[0].body["model"], {str(seen.body["model"]) for seen in server.seen[1:]}
+    assert (first, later) == (("own", {"own"}) if own else ("gpt-4o-mini", {"strong"}))
+    assert (done.statuses, done.run.tasks[0].attempts) == ({"a": "agent_failed" if own else "merged"}, 2)

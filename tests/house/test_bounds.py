@@ -61,6 +61,9 @@ GROWING = {
     "actors/broker.py Broker._background": Bound("the cap of spawns in a run", "unit/actors/test_broker.py::test_endless_spawning_stops_at_the_caps_and_nobody_is_left"),
     "actors/state/board.py Board.claims": Bound("1,000 claims", HERE + "test_claims_are_bounded"),
     "actors/state/board.py Board.notes": Bound("200 notes", "unit/actors/test_board.py::NOTES"),
+    "policy/grants.py MAX_GRANTS": Bound("1,000 answers of each kind in a session, then it is asked again", "unit/policy/test_grants.py::test_grants_are_bounded"),
+    "store/history.py MAX_BYTES": Bound("two files of 2 MB", "unit/store/test_history.py::test_the_history_is_private_and_bounded"),
+    "store/permissions.py MAX_RULES": Bound("1,000 rules, 1 MB a file", "unit/store/test_permissions.py::test_always_is_saved_once_beside_what_stands_there"),
     # one agent
     "agents/inbox.py Inbox._queue": Bound("10 messages, the sender is told", "unit/agents/test_factory.py::test_the_inbox_is_bounded_and_tells_the_sender"),
     "agents/doomloop.py DoomLoop._outputs": Bound("40 commands", HERE + "test_fingerprints_and_outputs_are_bounded"),

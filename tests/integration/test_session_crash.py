@@ -22,7 +22,9 @@ def killed(folder: Path, step: int) -> list[Path]:
     """The places of a session that was killed at every ``step``-th point."""
     env = {"PATH": os.defpath, "PYTHONPATH": str(TESTS), "HOME": str(folder)}
     command = [sys.executable, "-m", "support.session_crash", str(folder), str(step)]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, cwd=folder, timeout=300)
+    done = subprocess.run(
+        command, env=env, capture_output=True, text=True, check=False, cwd=folder, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     return sorted((path for path in folder.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
 

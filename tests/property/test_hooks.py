@@ -56,7 +56,9 @@ class Scripted(HookEngine):
 
     def __init__(self, ends: list[Ended], foreign: list[bool]) -> None:
         groups = {
-            whose: tuple(HookGroup(hooks=(Hook(command=str(n)),)) for n, x in enumerate(foreign) if x is whose)
+            whose: tuple(
+                HookGroup(hooks=(Hook(command=str(n)),)) for n, x in enumerate(foreign) if x is whose
+            )
             for whose in (False, True)
         }
         hooks = HookSet(own=Hooks(PreToolUse=groups[False]), projects=Hooks(PreToolUse=groups[True]))

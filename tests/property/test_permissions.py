@@ -50,7 +50,7 @@ def rank(line: str, level: ApprovalLevel, rules: tuple[Rule, ...], narrowing: tu
 
 
 @pytest.mark.req("APR-03")
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(LINES, LEVEL, ANY, DENY, st.integers(0, 5))
 def test_one_more_refusal_never_loosens(
     line: str, level: ApprovalLevel, rules: tuple[Rule, ...], more: Rule, at: int
@@ -59,7 +59,7 @@ def test_one_more_refusal_never_loosens(
 
 
 @pytest.mark.req("APR-05", "SAF-01")
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(LINES, LEVEL, ANY, ANY)
 def test_a_foreign_projects_rules_never_widen(
     line: str, level: ApprovalLevel, rules: tuple[Rule, ...], foreign: tuple[Rule, ...]
@@ -68,7 +68,7 @@ def test_a_foreign_projects_rules_never_widen(
 
 
 @pytest.mark.req("APR-04")
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(LINES, LEVEL, ANY)
 def test_rules_never_lift_a_denial_or_a_line_that_holds_one(
     line: str, level: ApprovalLevel, rules: tuple[Rule, ...]
@@ -78,7 +78,7 @@ def test_rules_never_lift_a_denial_or_a_line_that_holds_one(
 
 
 @pytest.mark.req("APR-09", "SAF-01")
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(LINES, st.integers(0, 2), st.integers(0, 2), ANY, st.sampled_from(list(Mode)))
 def test_a_child_has_no_more_than_its_parent(
     line: str, parent: int, stricter: int, rules: tuple[Rule, ...], mode: Mode

@@ -58,18 +58,18 @@ class Faults:
 
     def install(self) -> None:
         """Put the points around the functions that change files."""
-        os.write = self.write  # type: ignore[assignment]
+        os.write = self.write
         os.fsync = self.around(_fsync)
         os.ftruncate = self.around(_truncate)
-        Path.replace = self.around(_replace)  # type: ignore[method-assign]
+        Path.replace = self.around(_replace)
         append = SessionFiles.append
 
-        def acked(files: SessionFiles, lines: Sequence[str]) -> None:
-            append(files, lines)
+        def acked(self_: SessionFiles, lines: Sequence[str]) -> None:
+            append(self_, lines)
             self._acked += len(lines)
             os.pwrite(self._ack, str(self._acked).encode(), 0)
 
-        SessionFiles.append = acked  # type: ignore[method-assign]
+        setattr(SessionFiles, "append", acked)  # noqa: B010 - a method is replaced on purpose
 
     def point(self) -> None:
         """One place where the process may die."""
@@ -90,7 +90,7 @@ class Faults:
 
     def write(self, fd: int, data: bytes) -> int:
         """Only files of the state root count; half of the data is a point too."""
-        if not os.readlink(f"/proc/self/fd/{fd}").startswith(self._home):
+        if not str(Path(f"/proc/self/fd/{fd}").readlink()).startswith(self._home):
             return _write(fd, data)
         self.point()
         half = _write(fd, data[: len(data) // 2])
@@ -102,7 +102,9 @@ class Faults:
 
 def main(folder: Path, step: int) -> None:
     """Fork, kill, next, until one lives."""
-    asyncio.run(session(_made(folder / "whole")))  # everything is imported, and the whole session is there to compare
+    asyncio.run(
+        session(_made(folder / "whole"))
+    )  # everything is imported, and the whole session is there to compare
     for at in range(1, 10_000, step):
         place = _made(folder / str(at))
         child = os.fork()

@@ -19,6 +19,7 @@ from ...store.consent import agreed
 USER_FILE, PROJECT_FILE = "mcp.json", ".mcp.json"
 MAX_BYTES = 1_000_000
 MAX_SERVERS = 100
+MAX_SCRIPT_BYTES = 50_000_000
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _TRANSPORTS = {"streamable-http": "http", "streamable_http": "http", "streamableHttp": "http"}
 
@@ -93,13 +94,13 @@ def load_mcp(home: Path, project: Path) -> McpConfig:
             continue
         for name, body in list(servers.items())[:MAX_SERVERS]:
             key = f"{path.resolve()}#{name}"
-            digest = hashlib.sha256(canonical(body).encode("utf-8", "surrogatepass")).hexdigest()
+            digest = _digest(body, project)
             try:
                 server = read_server(name, body, str(project), path)
             except OpenDevError as error:
                 refused.append(error.info.sentence())
                 continue
-            trusted = scope == "user" or consent.get(key) == digest
+            trusted = scope == "user" or (bool(digest) and consent.get(key) == digest)
             entries.append(
                 Entry.model_validate(
                     {"server": server, "scope": scope, "trusted": trusted, "key": key, "digest": digest}
@@ -108,6 +109,33 @@ def load_mcp(home: Path, project: Path) -> McpConfig:
     over = {e.server.name for e in entries if e.scope == "project" and e.trusted}
     kept = [e for e in entries if not (e.scope == "user" and e.server.name in over)]
     return McpConfig(tuple(kept), tuple(refused))
+
+
+def _digest(body: Any, project: Path) -> str:
+    """SHA-256 of the entry and of every file of the project that its command line names: a changed script is asked about again
+    (T16). Empty, which nobody can agree to, when such a file cannot be read whole."""
+    whole = hashlib.sha256(canonical(body).encode("utf-8", "surrogatepass"))
+    entry = cast("JsonObject", body) if isinstance(body, dict) else {}
+    given = entry.get("args")
+    words = [entry.get("command"), *(cast("list[Any]", given) if isinstance(given, list) else [])]
+    names = {
+        piece
+        for word in words
+        if isinstance(word, str) and "\0" not in word
+        for piece in (word, *word.split("="))
+    }
+    for name in sorted(names - {""}):
+        path = project / name
+        try:
+            if path.is_file() and path.resolve().is_relative_to(project.resolve()):
+                with path.open("rb") as file:
+                    data = file.read(MAX_SCRIPT_BYTES + 1)
+                if len(data) > MAX_SCRIPT_BYTES:
+                    return ""
+                whole.update(f"\0{name}\0{hashlib.sha256(data).hexdigest()}".encode("utf-8", "surrogatepass"))
+        except OSError:
+            return ""
+    return whole.hexdigest()
 
 
 def usable(config: McpConfig, env: Mapping[str, str]) -> tuple[tuple[McpServer, ...], tuple[str, ...]]:

@@ -110,7 +110,7 @@ class Work:
     """What commands are run for. Without ``roots`` the working folder of a command is all it may write, and git is for reading only."""
 
     roots: tuple[Path, ...] = ()
-    readable: tuple[Path, ...] = ()  # inside the state folder
+    fixed: tuple[Path, ...] = ()  # only read, also inside a temporary folder or the hidden state folder
     installs: tuple[Path, ...] = ()
     alone: bool = False  # sees and signals no process but its own, which end with it
 
@@ -176,7 +176,7 @@ class Sandbox:
         return Places(
             shared=ground.shared,
             work=(*_there(ground.roots or (cwd,)), *ground.git.write, *_there(work.installs)),
-            fixed=(*fixed, *_there(work.readable)),
+            fixed=(*fixed, *_there(work.fixed)),
             hidden=ground.hidden,
         )
 

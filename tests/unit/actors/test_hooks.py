@@ -95,7 +95,8 @@ async def test_a_refusal_keeps_it_from_starting(tmp_path: Path, command: str, re
 async def test_one_that_fails_is_passed_over_and_one_without_an_answer_refuses(
     tmp_path: Path, command: str, why: str, refuses: bool
 ) -> None:
-    async with hub_on(LocalRuntime(), tmp_path, hooks=hooks(command, timeout=0.1)) as hub:
+    own = hooks(command, timeout=0.1 if "sleep" in command else 60.0)
+    async with hub_on(LocalRuntime(), tmp_path, hooks=own) as hub:
         said = await asyncio.wait_for(spawn(hub, tmp_path), 15)
     assert said == "done:hello:" if not refuses else "it gave no answer" in said
     notes = [event.text for event in await events_of(hub) if isinstance(event, Notice)]

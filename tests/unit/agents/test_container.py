@@ -15,7 +15,6 @@ from support.agents import Bench
 from support.scripted_model import call, calls, says
 from support.waiting import until
 
-pytestmark = pytest.mark.req("AGT-09")
 FAKE = """#!/bin/sh
 echo "$@" >> {log}
 [ "$1" = run ] || exit 0
@@ -57,6 +56,7 @@ class Boxed:
         return await self.bench.factory().agent_for(task).run(task, self.bench.token)
 
 
+@pytest.mark.req("AGT-09")
 async def test_a_command_runs_in_a_container_of_its_own_and_sees_only_its_folders(tmp_path: Path) -> None:
     boxed = Boxed(tmp_path, calls(call("run_command", command="echo in $PWD")), says("Done."))
     assert (await boxed.run()).status is AgentStatus.DONE
@@ -71,6 +71,7 @@ async def test_a_command_runs_in_a_container_of_its_own_and_sees_only_its_folder
     assert f"in {root}" in str(boxed.bench.model.requests[1].messages)
 
 
+@pytest.mark.req("AGT-09")
 async def test_without_docker_nothing_runs_on_the_machine_itself(tmp_path: Path) -> None:
     boxed = Boxed(
         tmp_path,
@@ -83,6 +84,7 @@ async def test_without_docker_nothing_runs_on_the_machine_itself(tmp_path: Path)
     assert "docker" in str(boxed.bench.model.requests[1].messages)
 
 
+@pytest.mark.req("AGT-09")
 async def test_an_interrupted_command_leaves_no_container(tmp_path: Path) -> None:
     boxed = Boxed(tmp_path, calls(call("run_command", command="sleep 30")), says("unused"))
     running = asyncio.create_task(boxed.run())
@@ -93,12 +95,14 @@ async def test_an_interrupted_command_leaves_no_container(tmp_path: Path) -> Non
     assert killed == f"kill {started.split('--name ')[1].split()[0]}"
 
 
+@pytest.mark.req("AGT-09")
 def test_a_child_does_not_leave_its_parents_container() -> None:
     boxed, coder = spec(network="bridge"), builtin_specs()["Coder"]
     assert effective(boxed, coder).docker == DockerConfig(image="python:3.12", network="bridge")
     assert effective(coder, boxed).docker == boxed.docker
 
 
+@pytest.mark.req("AGT-09")
 @pytest.mark.parametrize("value", ["python:3.12", '{image: "python:3.12"}'])
 def test_it_is_read_from_an_agents_file(value: str) -> None:
     text = f"---\nname: B\ndescription: d\ndocker: {value}\n---\nDo it.\n"
@@ -106,6 +110,7 @@ def test_it_is_read_from_an_agents_file(value: str) -> None:
     assert (found is not None and found.docker, ignored) == (DockerConfig(image="python:3.12"), ())
 
 
+@pytest.mark.req("AGT-09")
 @pytest.mark.parametrize(
     "value", ["7", '"--privileged"', "{image: a, network: mine}", "{image: a, volumes: /}"]
 )

@@ -8,7 +8,6 @@ from opendev.core.events import Notice
 from support.agents import Bench, ScriptedShell
 from support.scripted_model import Step, call, calls, says
 
-pytestmark = pytest.mark.req("MOD-10")
 STRONG = "test/strong"
 
 
@@ -23,6 +22,7 @@ def missing(number: int) -> Step:
     return calls(call("read_file", f"c{number}", file_path=f"{number}.txt"))
 
 
+@pytest.mark.req("MOD-10")
 async def test_after_so_many_failures_in_a_row_the_stronger_model_takes_over(tmp_path: Path) -> None:
     made = bench(tmp_path, missing(1), missing(2), calls(call("list_files", "l")), says("Done."))
     assert (await made.run()).status is AgentStatus.DONE
@@ -31,6 +31,7 @@ async def test_after_so_many_failures_in_a_row_the_stronger_model_takes_over(tmp
     assert told == "test/model failed 2 times in a row; test/strong takes over."
 
 
+@pytest.mark.req("MOD-10")
 async def test_a_success_between_starts_the_count_again(tmp_path: Path) -> None:
     made = bench(
         tmp_path, missing(1), calls(call("list_files", "l")), missing(2), says("failure accepted: gone")
@@ -39,6 +40,7 @@ async def test_a_success_between_starts_the_count_again(tmp_path: Path) -> None:
     assert {request.model for request in made.model.requests} == {"test/model"}
 
 
+@pytest.mark.req("MOD-10")
 async def test_refused_claims_count_too(tmp_path: Path) -> None:
     made = bench(
         tmp_path,
@@ -55,6 +57,7 @@ async def test_refused_claims_count_too(tmp_path: Path) -> None:
     assert report.status is not AgentStatus.DONE or report.text == "Now."
 
 
+@pytest.mark.req("MOD-10")
 @pytest.mark.parametrize(
     "settings",
     [{"after": 0}, {"escalate_to": ""}, {"context_limits": {STRONG: 8_000}}],

@@ -21,7 +21,6 @@ from opendev.tools.shell.process import ProcessShell
 from support.agents import Bench
 from support.scripted_model import Step, call, calls, says
 
-MODES = pytest.mark.req("BLG-15")
 RIGHT, WRONG = "def half(x):\n    return x / 2\n", "def half(x):\n    return x // 2\n"
 
 MEND = call("edit_file", "m", file_path="half.py", old_content="x // 2", new_content="x / 2")
@@ -52,7 +51,7 @@ def texts(request: ModelRequest) -> str:
     return "\n".join(str(message) for message in request.messages)
 
 
-@MODES
+@pytest.mark.req("BLG-15")
 async def test_an_endless_loop_ends_and_says_so(tmp_path: Path) -> None:
     same = [calls(call("run_command", f"r{n}", command="true")) for n in range(50)]
     bench = real(tmp_path, *same)
@@ -64,7 +63,7 @@ async def test_an_endless_loop_ends_and_says_so(tmp_path: Path) -> None:
     assert "[SYSTEM WARNING]" in texts(bench.model.requests[-1])
 
 
-@MODES
+@pytest.mark.req("BLG-15")
 async def test_over_engineering_stays_outside_of_the_task(tmp_path: Path) -> None:
     extra = [write(name, "class Abstract: ...\n") for name in ("factory", "registry")]
     bench = real(tmp_path, calls(MEND, *extra), says("failure accepted: not needed"), half=WRONG)
@@ -74,7 +73,7 @@ async def test_over_engineering_stays_outside_of_the_task(tmp_path: Path) -> Non
     assert [result.is_error for result in results(bench.model.requests[1])] == [False, True, True]
 
 
-@MODES
+@pytest.mark.req("BLG-15")
 async def test_an_invented_api_is_found_by_running_it_and_is_no_success(tmp_path: Path) -> None:
     invented = "import math\n\n\ndef half(x):\n    return math.halve(x)\n"
     claim = says("Done.")
@@ -84,7 +83,7 @@ async def test_an_invented_api_is_found_by_running_it_and_is_no_success(tmp_path
     assert "has no attribute" in texts(bench.model.requests[2])
 
 
-@MODES
+@pytest.mark.req("BLG-15")
 async def test_a_late_undo_of_an_early_correct_change_is_refused_as_done(tmp_path: Path) -> None:
     """Context collapse: many turns after the mend the model puts the old text back."""
     looks = [calls(call("search", f"s{n}", pattern="x" * (n + 1))) for n in range(6)]
@@ -97,7 +96,7 @@ async def test_a_late_undo_of_an_early_correct_change_is_refused_as_done(tmp_pat
     assert "AssertionError" in texts(bench.model.requests[9])  # the claim after the undo was not believed
 
 
-@MODES
+@pytest.mark.req("BLG-15")
 async def test_the_wrong_file_is_not_edited(tmp_path: Path) -> None:
     """A look-alike without the text, and a file that is not the task's."""
     edits = [
@@ -114,7 +113,7 @@ async def test_the_wrong_file_is_not_edited(tmp_path: Path) -> None:
     assert (bench.root / "vendored.py").read_text() == WRONG
 
 
-@MODES
+@pytest.mark.req("BLG-15")
 async def test_dithering_between_tools_is_told_to_act(tmp_path: Path) -> None:
     tools = ("search", "list_files")
     looks = [
@@ -132,7 +131,7 @@ async def test_dithering_between_tools_is_told_to_act(tmp_path: Path) -> None:
     assert "Your last 5 answers only read." in texts(bench.model.requests[-1])
 
 
-@MODES
+@pytest.mark.req("BLG-15")
 async def test_busy_but_unfinished_is_not_done(tmp_path: Path) -> None:
     todos = call("write_todos", "t", todos=[{"title": "mend half"}, {"title": "test half"}])
     busy = [calls(call("search", f"b{n}", pattern=f"p{n}")) for n in range(3)]

@@ -122,6 +122,27 @@ async def test_plan_mode_begins_with_the_planner_and_the_approval_ends_it(tmp_pa
     assert not {name for name in names if "plan_mode" in name}
 
 
+@pytest.mark.req("BLG-06", "CMP-13")
+async def test_the_approved_plan_and_its_steps_survive_a_compaction(tmp_path: Path) -> None:
+    bench, path = bench_with_plan(tmp_path)
+    looks = [calls(call("list_files", f"l{n}", path=".", max_results=n + 1)) for n in range(8)]
+
+    def compact(_request: ModelRequest) -> ModelReply:
+        assert bench.agent is not None
+        assert bench.agent.inject("/compact")
+        return looks[-1]
+
+    bench.model.add(present(path), write("a.txt"), TICK[0], *looks[:-1], compact, done("no", "failure"))
+    bench.people.decisions = ["session"]
+    await bench.run()
+    before, after = (str(request.messages[1:]) for request in bench.model.requests[-2:])
+    assert "Carry them out in this order" in before
+    assert "Carry them out in this order" not in after  # the messages that spoke of the plan are gone
+    assert f"## Approved plan\\n{path}" in after
+    assert "[done] 1: Write a.txt." in after
+    assert "[todo] 2: Write b.txt." in after
+
+
 @pytest.mark.req("APR-09")
 @pytest.mark.req("TSK-06")
 async def test_a_plain_approval_still_reviews_each_edit_and_commands_are_never_raised(tmp_path: Path) -> None:

@@ -17,8 +17,6 @@ from opendev.tools.shell.process import ProcessShell
 from support.agents import Bench
 from support.scripted_model import Step, call, calls, says
 
-pytestmark = pytest.mark.req("REG-05")
-
 
 class Probe:
     """A bench with the built-in tools and one more, ``probe``, that hands its context to ``look``."""
@@ -52,6 +50,7 @@ class Probe:
 LOOK = calls(call("probe", "p1"))
 
 
+@pytest.mark.req("REG-05")
 async def test_mode_and_level_are_those_of_the_run(tmp_path: Path) -> None:
     probe = Probe(tmp_path, LOOK)
     probe.bench.people.decisions = ["once"]
@@ -60,6 +59,7 @@ async def test_mode_and_level_are_those_of_the_run(tmp_path: Path) -> None:
     assert (ctx.mode, ctx.approve) == (Mode.PLAN, ApprovalLevel.MANUAL)
 
 
+@pytest.mark.req("REG-05")
 async def test_an_approval_and_a_question_reach_a_person(tmp_path: Path) -> None:
     async def look(ctx: ToolContext) -> str:
         request = ApprovalRequest(
@@ -75,11 +75,13 @@ async def test_an_approval_and_a_question_reach_a_person(tmp_path: Path) -> None
     assert "once ('this',)" in probe.answer()
 
 
+@pytest.mark.req("REG-05")
 async def test_what_a_call_changed_is_known_for_undo_and_report(tmp_path: Path) -> None:
     probe = Probe(tmp_path, calls(call("write_file", "w", file_path="a.txt", content="x")))
     assert (await probe.run()).files_changed == ("a.txt",)
 
 
+@pytest.mark.req("REG-05")
 async def test_a_stop_is_seen_by_the_running_call(tmp_path: Path) -> None:
     async def look(ctx: ToolContext) -> str:
         probe.bench.token.set("stop")
@@ -90,6 +92,7 @@ async def test_a_stop_is_seen_by_the_running_call(tmp_path: Path) -> None:
     assert (report.status.value, probe.contexts[0].interrupt is probe.bench.token) == ("cancelled", True)
 
 
+@pytest.mark.req("REG-05")
 async def test_memo_and_scratch_last_from_call_to_call_and_the_transcript_keeps_both(tmp_path: Path) -> None:
     async def look(ctx: ToolContext) -> str:
         ctx.memo.todos.append(Todo(id=ctx.call_id, text="t", state="done"))  # type: ignore[arg-type]
@@ -107,6 +110,7 @@ async def test_memo_and_scratch_last_from_call_to_call_and_the_transcript_keeps_
     assert stored.count('"call_id":"p') >= 2
 
 
+@pytest.mark.req("REG-05")
 async def test_events_reach_the_interface_while_the_call_runs(tmp_path: Path) -> None:
     async def look(ctx: ToolContext) -> str:
         ctx.emit(Notice(level="info", text="half-way"))
@@ -117,6 +121,7 @@ async def test_events_reach_the_interface_while_the_call_runs(tmp_path: Path) ->
     assert "True" in probe.answer()
 
 
+@pytest.mark.req("REG-05")
 async def test_a_file_that_changed_since_it_was_read_is_not_edited(tmp_path: Path) -> None:
     async def look(ctx: ToolContext) -> str:
         (ctx.root / "a.txt").write_text("somebody else's\n")
@@ -130,6 +135,7 @@ async def test_a_file_that_changed_since_it_was_read_is_not_edited(tmp_path: Pat
     assert (probe.bench.root / "a.txt").read_text() == "somebody else's\n"
 
 
+@pytest.mark.req("REG-05")
 @pytest.mark.req("AGT-11", "AGT-12")
 async def test_a_sub_agent_gets_mode_and_approval_and_writes_only_its_own_session(tmp_path: Path) -> None:
     probe = Probe(tmp_path, LOOK)

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from .conftest import CommandLine
 
 
@@ -79,3 +81,23 @@ def test_a_widening_project_is_told_of(cli: CommandLine) -> None:
     assert done.code == 0
     assert "`approval` would widen" in done.err
     assert cli("config", "show").json()["approval"] == "semi-auto"
+
+
+@pytest.mark.req("SAF-09")
+def test_trust_lists_agrees_and_withdraws(cli: CommandLine) -> None:
+    file = cli.project / ".opendev/agents/x.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("---\nname: X\ndescription: For x.\n---\nDo \u202ex.\n")
+    assert cli("config", "trust").out.split() == ["not", "trusted", ".opendev/agents/x.md"]
+    assert "opendev config trust .opendev/agents/x.md" in cli("agents", "list").err
+    told = cli("config", "trust", ".opendev/agents/x.md")
+    assert (told.code, "Do \\u202ex." in told.out) == (0, True)
+    assert cli("config", "trust").out.split() == ["trusted", ".opendev/agents/x.md"]
+    assert "\nX " in cli("agents", "list").out
+    file.write_text(file.read_text() + "And more.\n")
+    assert cli("config", "trust").out.split() == ["changed", ".opendev/agents/x.md"]
+    assert "\nX " not in cli("agents", "list").out
+    assert cli("config", "trust", "--withdraw", ".opendev/agents/x.md").code == 0
+    assert cli("config", "trust").out.split() == ["not", "trusted", ".opendev/agents/x.md"]
+    for wrong in ("README.md", "../x", ".opendev/settings.json"):
+        assert cli("config", "trust", wrong).code == 2

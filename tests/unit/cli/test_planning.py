@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from support.model_server import ModelServer, Reply, call, failing, text
+from support.model_server import ModelServer, Reply, Seen, call, failing, text
 from support.repos import fingerprint, make_repo
 from support.waiting import until
 
@@ -80,6 +80,19 @@ def test_it_reads_answers_and_writes_the_file(cli: CommandLine, repo: Path) -> N
     assert not first.says("System prompt of")  # the template's comment is for people
     assert second.says("A = 1")
     assert not first.says("could not be used")
+
+
+@pytest.mark.slow
+def test_what_libraries_print_meanwhile_goes_to_the_log(cli: CommandLine, repo: Path) -> None:
+    def noisy(_seen: Seen) -> Reply:
+        os.write(1, b"noise of a library\n")
+        os.write(2, b"its warning\n")
+        return fenced(GOOD)
+
+    with ModelServer(noisy) as server:
+        assert plan(cli, server) == 0, cli.told
+    (log,) = (cli.home / "runs").glob("*/runtime.log")
+    assert {"noise of a library", "its warning"} <= set(log.read_text().splitlines())
 
 
 @pytest.mark.slow

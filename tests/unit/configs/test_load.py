@@ -251,6 +251,15 @@ def test_prices_of_a_project_alone_are_left_out_too(layers: Layers) -> None:
     assert (loaded.config.prices, len(loaded.warnings)) == ({}, 1)
 
 
+@pytest.mark.req("SAF-06")
+def test_deny_read_adds_up_and_a_project_takes_nothing_back(layers: Layers) -> None:
+    default = layers.load().config.deny_read
+    assert {".env", ".ssh", "id_rsa", "*.pem", ".netrc"} <= set(default)
+    layers.user({"deny_read": ["secrets/", "!.env"]})
+    layers.own({"deny_read": ["!.ssh", " !id_rsa", "more.txt"]})
+    assert layers.load().config.deny_read == (*default, "secrets/", "!.env", "more.txt")
+
+
 @pytest.mark.req("CFG-10")
 def test_blocked_commands_of_a_project_are_added(layers: Layers) -> None:
     layers.user({"blocked_commands": ["curl *"]})

@@ -10,10 +10,12 @@ import pytest
 from opendev.core.errors import ErrorKind, OpenDevError
 from opendev.llm.catalog import Catalog, ModelInfo
 from opendev.llm.cost import Price
-from opendev.llm.provider_cache import FRESH_S, RETRY_S, ProviderCache, Synced, cached_provider
+from opendev.llm.provider_cache import RETRY_S, ProviderCache, Synced, cached_provider
 from opendev.store.atomic import write_atomic
 from support.catalogue_server import CATALOGUE, CatalogueServer
 from support.fixed_clock import FixedClock
+
+DAY = 24 * 3600
 
 
 @pytest.fixture
@@ -62,7 +64,7 @@ def test_it_is_fresh_for_a_day_by_the_markers_time(tmp_path: Path, server: Catal
     cache = cache_of(tmp_path, server.url, clock)
     assert (cache.age_s, cache.fresh, cache.may_fetch) == (None, False, True)
     cache.refresh()
-    for age, fresh in ((0, True), (FRESH_S - 1, True), (FRESH_S + 1, False), (-60, False)):
+    for age, fresh in ((0, True), (DAY - 1, True), (DAY + 1, False), (-60, False)):
         dated(tmp_path / ".last_sync", clock.now() - age)
         assert (cache.age_s, cache.fresh) == (pytest.approx(age), fresh)
 

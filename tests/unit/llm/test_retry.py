@@ -6,6 +6,7 @@ import random
 from collections.abc import Awaitable, Callable
 
 import pytest
+from opendev.configs.schema import Retry
 from opendev.core.errors import ErrorInfo, ErrorKind
 from opendev.llm.failures import Failure
 from opendev.llm.retry import RateGate, RetryPolicy
@@ -166,3 +167,10 @@ async def test_waits_can_be_cancelled_and_a_cancelled_probe_frees_its_place() ->
     with pytest.raises(asyncio.CancelledError):
         await probe
     assert await shared.run(playing(["ok"], [], time), quiet) == ("ok", 1)
+
+
+def test_every_setting_of_retries_reaches_the_policy() -> None:
+    given = Retry(max_tries=2, base_s=1, cap_s=2, breaker_after=3, open_s=7)
+    policy = RetryPolicy.model_validate(given.model_dump())
+    assert policy.model_dump().items() >= given.model_dump().items()
+    assert policy.open_s == 7

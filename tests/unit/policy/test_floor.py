@@ -170,7 +170,6 @@ CONFIRMED = [
         "perl -e 'unlink glob \"*\"'",
         "python3 -c 'import shutil; shutil.rmtree(\"src\")'",
         "shred f",
-        "mv ~/* /dev/null",
     ),
     *(
         "git reset --hard",

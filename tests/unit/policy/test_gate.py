@@ -127,6 +127,27 @@ async def _never(_args: Strange, _ctx: ToolContext) -> ToolResult:
     raise AssertionError
 
 
+def test_a_root_inside_of_the_state_root_is_an_ordinary_folder(tmp_path: Path) -> None:
+    """Worktrees of agents lie in ``~/.opendev``: only what is called so inside of them is a setting."""
+    root = tmp_path / ".opendev/worktrees/w"
+    root.mkdir(parents=True)
+    args = {"content": "x"}
+    for path, decision in (
+        (root / "a.py", "allow"),
+        (root / ".opendev/x", "ask"),
+        (root / ".mcp.json", "ask"),
+    ):
+        for spelled in (str(path), str(path.relative_to(root))):
+            assert judge(gate(root), "write_file", file_path=spelled, **args).decision == decision, spelled
+    for command, decision in (
+        (f"touch {root}/a.py", "allow"),
+        ("touch a.py", "allow"),
+        ("touch .opendev/x", "ask"),
+        (f"touch {root}/.mcp.json", "ask"),
+    ):
+        assert judge(gate(root), "run_command", command=command).decision == decision, command
+
+
 @pytest.mark.req("SAF-09")
 def test_a_layer_that_breaks_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> Verdict:

@@ -34,9 +34,47 @@ def test_structures_keep_their_frame() -> None:
     assert redact("OPENAI_API_KEY=abc123def456") == "OPENAI_API_KEY=[redacted]"
 
 
+B64 = "\n".join(["b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQ" * 1] * 3)
+
+
+@pytest.mark.req("SAF-06")
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("machine a.com login me password hunter22", "machine a.com login me password [redacted]"),
+        ("machine a.com\n  login me\n  password hunter22\n", "machine a.com\n  login me\n  password [redacted]\n"),
+        ("aws_secret_access_key = " + "wJalr/XUtn" * 4, "aws_secret_access_key = [redacted]"),
+        ("AccountKey=" + "abcdEFGH12" * 3 + "==;x", "AccountKey=[redacted];x"),
+        ("//r.org/:_authToken=abc123def456", "//r.org/:_authToken=[redacted]"),
+        ("git clone https://tok" + "a1" * 12 + "@host.com/x", "git clone https://[redacted]@host.com/x"),
+        ("mysql --password=hunter2hunter2 -e x", "mysql --password=[redacted] -e x"),
+        ("x-api-key: 0123456789abcdef", "x-api-key: [redacted]"),
+        ("DB_PASSWORD=s3cretpw1", "DB_PASSWORD=[redacted]"),
+        ("https://hooks.slack" + ".com/services/T0000/B0000/" + "x" * 24, "https://hooks.slack.com/services/[redacted]"),
+        ("gl" + "dt-" + "a1" * 12, "[redacted]"),
+        ("do" + "p_v1_" + "a1" * 32, "[redacted]"),
+        ("-----BEGIN OPENSSH PRIVATE " + f"KEY-----\n{B64}", "-----BEGIN OPENSSH PRIVATE " + "KEY-----[redacted]"),
+        ("     1\t-----BEGIN RSA PRIVATE " + "KEY-----\n     2\t" + "Ab1+" * 12 + "\nend", "     1\t-----BEGIN RSA PRIVATE " + "KEY-----[redacted]\nend"),
+        ("-----BEGIN PGP PRIVATE " + "KEY BLOCK-----\nVersion: x (y)\n\nlQO\n-----END PGP PRIVATE " + "KEY BLOCK-----",
+         "-----BEGIN PGP PRIVATE " + "KEY BLOCK-----[redacted]-----END PGP PRIVATE " + "KEY BLOCK-----"),
+    ],
+)  # fmt: skip
+def test_more_frames(text: str, shown: str) -> None:
+    assert redact(text) == shown
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "550e8400-e29b-41d4-a716-446655440000",
+        "commit 04e73c9aa12345678901234567890123456789ab",
+        "token = self.tokens[0]",
+        "PASSWORD=os.environ['PASSWORD1']",
+        "MAX_TOKENS=128000000",
+        "--password-file=/run/secrets/x1",
+        "https://user@host.com/x",
+        "sha256:" + "ab12" * 16,
+        "the line -----BEGIN PRIVATE " + "KEY----- starts a key",
         "task-" + "a" * 40,
         "the sk- prefix",
         "https://host:8080/path@x",
@@ -56,4 +94,11 @@ def test_ordinary_text_is_left_alone(text: str) -> None:
 def test_long_text_takes_little_time() -> None:
     started = time.monotonic()
     redact("a" * 500_000 + "://" * 50_000 + "-----BEGIN PRIVATE " * 2_000 + "eyJ" * 20_000)
+    redact(
+        "-----BEGIN PRIVATE "
+        + "KEY-----\n" * 300
+        + "ABC_TOKEN=" * 20_000
+        + " --token" * 20_000
+        + "machine a login b " * 20_000
+    )
     assert time.monotonic() - started < 5

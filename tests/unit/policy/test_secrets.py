@@ -16,9 +16,9 @@ from opendev.tools.catalog import BUILTIN
 TOOLS = {tool.name: tool for tool in BUILTIN}
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    root = tmp_path / "w"
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("secrets") / "w"
     for folder in ("secrets", "src", "docs", ".ssh"):
         (root / folder).mkdir(parents=True)
     for name in (
@@ -36,9 +36,10 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.fixture
-def secrets(tmp_path: Path) -> Secrets:
+@pytest.fixture(scope="module")
+def secrets(tmp_path_factory: pytest.TempPathFactory) -> Secrets:
     """The defaults, and two patterns of the user's."""
+    tmp_path = tmp_path_factory.mktemp("configured")
     (tmp_path / "home").mkdir()
     (tmp_path / "home/settings.json").write_text('{"deny_read": ["secrets/key.pem", "**/appsettings*.json"]}')
     environment = Environment({"OPENDEV_HOME": str(tmp_path / "home")})
@@ -117,10 +118,12 @@ def test_values_of_the_projects_env_files_are_known_and_go(tmp_path: Path) -> No
     (tmp_path / ".env").write_text(
         "# note\nexport API_KEY='long-value-1'\nDB_PASSWORD=with space 2\nDEBUG=true-value-9\nTOKEN=short\nSECRET=wordsonly\n"
     )
-    (tmp_path / ".env.local").write_text("DATABASE_URL=postgres://h/d1\nEMPTY_TOKEN=\n")
+    (tmp_path / ".env.local").write_text(
+        "KEY_FILE=/app/keys/one1\nEMPTY_TOKEN=\nTOKEN_TTL=864000000\nAUTH_URL=http://localhost:30\nPRIVATE_X=a-longer-value-3\n"
+    )
     (tmp_path / ".env.d").mkdir()
     known = values_in(tmp_path)
-    assert known == ("postgres://h/d1", "with space 2", "long-value-1")
+    assert known == ("a-longer-value-3", "long-value-1", "with space 2")
     assert redact("a long-value-1 b with space 2", known) == "a [redacted] b [redacted]"
     assert values_in(tmp_path / "absent") == ()
 

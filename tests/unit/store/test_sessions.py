@@ -129,7 +129,8 @@ def test_the_costs_of_several_runs_add_up() -> None:
         "api_call_count": 4,
     }
     assert (made.metadata["status"], made.updated_at) == ("done", "t2")
-    for block in (None, [], {"total_cost_usd": "much", "api_call_count": None}):
+    blocks: tuple[object, ...] = (None, [], {"total_cost_usd": "much", "api_call_count": None})
+    for block in blocks:
         assert Spent.read(block) == Spent()
 
 
@@ -150,7 +151,17 @@ def test_the_index_lists_newest_first_whatever_the_clock_says(store: SessionStor
 @pytest.mark.req("SES-06")
 @pytest.mark.parametrize(
     "damage",
-    ["", "{", "[]", '{"entries": 5}', '{"version":1,"entries":[{"id":1}]}', "\0\0\0", "gone", "folder", "twice"],
+    [
+        "",
+        "{",
+        "[]",
+        '{"entries": 5}',
+        '{"version":1,"entries":[{"id":1}]}',
+        "\0\0\0",
+        "gone",
+        "folder",
+        "twice",
+    ],
 )
 def test_a_damaged_index_is_built_again_without_empty_sessions(store: SessionStore, damage: str) -> None:
     for id in ("first", "second"):
@@ -245,7 +256,11 @@ def test_deleting_takes_everything_that_is_kept_for_a_session(store: SessionStor
         (home / place).mkdir(parents=True)
     (home / "transcripts/mine/child.json").write_text("{}")
     store.delete("mine")
-    left = {path.relative_to(home).as_posix() for path in home.rglob("*") if "mine" in path.name or "child" in path.name}
+    left = {
+        path.relative_to(home).as_posix()
+        for path in home.rglob("*")
+        if "mine" in path.name or "child" in path.name
+    }
     assert {name for name in left if not name.endswith((".lock", ".held"))} == set()
     assert names(store) == ["other"]
     assert (home / "runs/other").is_dir()

@@ -57,3 +57,12 @@ def test_worst_case_cost() -> None:
     assert (
         worst_case(plan({"id": "a", "max_cost_usd": 2}, {"id": "b", "max_cost_usd": 2}, max_cost_usd=3)) == 3
     )
+
+
+@pytest.mark.req("BLG-19", "SWM-16")
+def test_goals_that_should_be_watched_are_warned_of_before_anything_runs() -> None:
+    four = {"scope": ["d/**"], "verify": "true", "done": "It is."}
+    tickets = plan({"id": "a", "goal": "Improve the docs", **four}, {"id": "b", "goal": "Add `x`.", **four})
+    view = make_plan(tickets, base="0" * 40, files=())
+    assert view.warnings == ("Ticket a: `Improve` names no result that can be checked.",)
+    assert "warning: Ticket a: `Improve`" in render_plan(view)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opendev.core.approval import ApprovalLevel, Mode
+from opendev.core.approval import ApprovalAnswer, ApprovalLevel, ApprovalRequest, Mode
 from opendev.core.chat import ToolCall, ToolMessage
 from opendev.core.clock import SystemClock
 from opendev.core.errors import ErrorKind
@@ -146,13 +146,12 @@ async def test_writes_to_protected_paths_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.req("HOK-10", "HOK-06")
 async def test_a_linter_runs_after_edits_and_cannot_delay_them(tmp_path: Path) -> None:
-    lint = 'f=$(sed -n \'s/.*"file_path": *"\\([^"]*\\)".*/\\1/p\'); sleep 0.4; echo "linted $f" >> lint.log'
+    file = """f=$(sed -n 's/.*"file_path": *"\\([^"]*\\)".*/\\1/p')"""
+    lint = f'{file}; while [ ! -e go ]; do sleep 0.02; done; echo "linted $f" >> lint.log'
     world = World(tmp_path, hooks(("PostToolUse", "write_file", lint)))
-    loop = asyncio.get_running_loop()
-    started = loop.time()
-    assert not (await world.call("write_file", file_path="a.js", content="x")).is_error
-    assert loop.time() - started < 0.35
+    assert not (await world.call("write_file", file_path="a.js", content="x")).is_error  # it waits for nobody
     assert not (tmp_path / "lint.log").exists()
+    (tmp_path / "go").touch()
     await world.engine.close()
     assert (tmp_path / "lint.log").read_text() == "linted a.js\n"
 
@@ -229,6 +228,37 @@ async def test_a_hook_may_want_a_person(tmp_path: Path) -> None:
     assert (await World(tmp_path, wary).run("make")).is_error
 
 
+class Editor(FakeAsker):
+    """A person who changes every command before it runs."""
+
+    async def approve(self, request: ApprovalRequest) -> ApprovalAnswer:
+        answer = await super().approve(request)
+        return answer.model_copy(update={"arguments": {**request.arguments, "command": "make deploy"}})
+
+
+@pytest.mark.req("HOK-04")
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        (python("if 'deploy' in letter['tool_input']['command']: sys.exit(2)"), "Blocked by hook"),
+        (
+            python(
+                "print(json.dumps({'updatedInput': {'command': 'nice ' + letter['tool_input']['command']}}))"
+            ),
+            "changes what",
+        ),
+        ("true", ""),
+    ],
+)
+async def test_no_prompt_overrides_a_hook(tmp_path: Path, command: str, why: str) -> None:
+    world = World(tmp_path, hooks(("PreToolUse", command)), level=ApprovalLevel.MANUAL, asker=Editor())
+    message = await world.run("make")
+    assert len(world.asker.requests) == 1
+    assert why in message.content
+    assert message.is_error == bool(why)
+    assert world.shell.commands == ([] if why else ["make deploy"])
+
+
 @pytest.mark.req("HOK-08", "HOK-02")
 async def test_no_hook_smuggles_past_another(tmp_path: Path) -> None:
     guard = python("if 'deploy' in letter['tool_input']['command']: sys.exit(2)")
@@ -250,7 +280,8 @@ async def test_no_hook_smuggles_past_another(tmp_path: Path) -> None:
     ],
 )
 async def test_a_guard_that_gives_no_answer_refuses(tmp_path: Path, command: str, why: str) -> None:
-    world = World(tmp_path, hooks(("PreToolUse", command), timeout=0.1))
+    timeout = 0.1 if "sleep" in command else 60.0
+    world = World(tmp_path, hooks(("PreToolUse", command), timeout=timeout))
     message = await world.run("make")
     assert why in message.content
     assert world.shell.commands == []
@@ -297,8 +328,20 @@ async def test_hooks_beside_the_work_are_bounded_and_ended(
     assert len((tmp_path / "pids").read_text().split()) == 2
 
 
-async def test_an_interrupted_call_takes_its_hook_along(tmp_path: Path) -> None:
+@pytest.mark.parametrize("early", [True, False])
+async def test_an_interrupted_call_takes_its_hook_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, early: bool
+) -> None:
     world = World(tmp_path, hooks(("PreToolUse", f"echo $$ > {tmp_path}/pid; sleep 60; true")))
+    exec_ = asyncio.create_subprocess_exec
+
+    async def slow(*arguments: Any, **options: Any) -> Any:
+        process = await exec_(*arguments, **options)
+        await asyncio.sleep(0.1)  # it runs, and who asked for it does not know
+        return process
+
+    if early:
+        monkeypatch.setattr(asyncio, "create_subprocess_exec", slow)
     call = asyncio.create_task(world.run("make"))
     pid = await number_in(tmp_path / "pid")
     call.cancel()
@@ -346,6 +389,7 @@ async def test_a_projects_hook_runs_in_the_project_and_not_after_a_change(tmp_pa
     assert not (copy / "EVIL").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.req("HOK-10")
 async def test_the_example_of_the_documentation_works(tmp_path: Path) -> None:
     page = (Path(__file__).parents[3] / "docs" / "hooks.md").read_text()

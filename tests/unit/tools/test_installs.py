@@ -16,7 +16,6 @@ from opendev.tools.shell.process import ProcessShell
 from support.agents import People
 from support.tool_context import make_context
 
-pytestmark = pytest.mark.req("ARC-07")
 FIND = next(tool for tool in BUILTIN if tool.name == "find_symbol")
 
 
@@ -61,6 +60,7 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
     await made.symbols.close()
 
 
+@pytest.mark.req("ARC-07")
 async def test_with_a_yes_it_is_installed_and_the_call_made_again(place: Place) -> None:
     place.people.decisions = ["once"]
     found = await place.find()
@@ -72,6 +72,7 @@ async def test_with_a_yes_it_is_installed_and_the_call_made_again(place: Place) 
     assert (await place.find()).ok
 
 
+@pytest.mark.req("ARC-07")
 @pytest.mark.parametrize("decision", ["deny", "no_answer"])
 async def test_without_a_yes_nothing_runs_and_the_error_names_the_command(
     place: Place, decision: str
@@ -83,6 +84,7 @@ async def test_without_a_yes_nothing_runs_and_the_error_names_the_command(
     assert (len(place.people.asked), place.ran.exists()) == (1, False)  # not asked again
 
 
+@pytest.mark.req("ARC-07")
 async def test_offline_it_says_what_failed_and_what_to_use_instead(place: Place) -> None:
     place.installs("echo 'Could not reach the index' >&2; exit 2")
     place.people.decisions = ["once"]
@@ -90,6 +92,7 @@ async def test_offline_it_says_what_failed_and_what_to_use_instead(place: Place)
         await place.find()
 
 
+@pytest.mark.req("ARC-07")
 async def test_plan_mode_installs_nothing(place: Place) -> None:
     place.people.decisions = ["once"]
     with pytest.raises(OpenDevError, match="Install one"):

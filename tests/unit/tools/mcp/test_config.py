@@ -54,6 +54,33 @@ def test_the_users_servers_are_used_and_the_projects_only_after_consent(home: Pa
     assert entry.key not in (home / "trust.json").read_text()
 
 
+@pytest.mark.req("MCP-09")
+def test_a_consent_ends_when_the_script_that_the_server_runs_changes(home: Path, project: Path) -> None:
+    write(
+        project / ".mcp.json",
+        lint={"command": "node", "args": ["lint.js", "--rules=rules.json", "absent.js"]},
+    )
+    (project / "lint.js").write_text("one")
+
+    def trusted() -> bool:
+        return load_mcp(home, project).entries[0].trusted
+
+    def consent() -> None:
+        entry = load_mcp(home, project).entries[0]
+        agree(home, entry.key, entry.digest)
+
+    consent()
+    assert trusted()
+    for name, text in (("lint.js", "two"), ("rules.json", "{}"), ("absent.js", "now it is there")):
+        (project / name).write_text(text)
+        assert not trusted(), name
+        consent()
+        assert trusted()
+    (project / "lint.js").unlink()
+    (project / "lint.js").mkdir()
+    assert not trusted()
+
+
 def test_disabled_and_not_started_servers_are_left_out_without_a_word(home: Path, project: Path) -> None:
     write(
         home / "mcp.json", off={"command": "a", "enabled": False}, later={"command": "a", "auto_start": False}
