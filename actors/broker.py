@@ -83,6 +83,8 @@ class Broker:
             )
         prompt = await self._hub.hooks.before(spec.name, request.prompt, parent.root)
         request = request.model_copy(update={"prompt": prompt})
+        if self._hub.task_of(parent_id) is None:
+            raise OpenDevError(ErrorKind.DENIED, f"Agent {parent_id} has ended while its hooks were asked.")
         depth = self._admit(parent, child_id)
         self._asking[parent_id] = self._asking.get(parent_id, 0) + 1
         try:

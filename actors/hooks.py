@@ -1,5 +1,6 @@
 """The hooks of the driver: around the session, what the user asks, and every agent that is started (HOK-01, SUB-16, LOOP-16)."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from ..core.agent import AgentReport, AgentStatus, AgentTask
@@ -8,7 +9,7 @@ from ..core.events import Event, Notice
 from ..core.hooks import HookEvent, HookSet
 from ..core.model import JsonObject
 from ..core.ops import COMPACT
-from ..tools.hooks import FINISH_S, HookEngine
+from ..tools.hooks import FINISH_S, Answer, HookEngine
 
 _TEXT = 20_000  # characters of a result that a hook is told
 
@@ -22,6 +23,7 @@ class RunHooks:
         self._engine = HookEngine(hooks, session=session, env=env, emit=emit)
         self._emit, self._project = emit, hooks.project or "/"
         self._open = False
+        self._asking: set[asyncio.Task[Answer]] = set()  # one a prompt or sub-agent that is about to start
 
     def session_started(self, startup: str) -> None:
         """``startup``: how the session began."""
@@ -35,6 +37,12 @@ class RunHooks:
             self._engine.tell(HookEvent.SESSION_END, "", {}, self._project)
         await self._engine.close(wait_s)
 
+    def interrupt(self) -> None:
+        """The user stops everything: hooks that are waited for are ended, and what waits for them does not start."""
+        for asking in self._asking:
+            asking.cancel()
+        self._engine.hurry()
+
     async def around(
         self, task: AgentTask, run: Callable[[AgentTask], Awaitable[AgentReport]]
     ) -> AgentReport:
@@ -44,7 +52,9 @@ class RunHooks:
         try:
             text = await (self.prompt(prompt, cwd) if task.stream else self.before(name, prompt, cwd))
         except OpenDevError as error:
-            return AgentReport(id=task.id, agent=name, status=AgentStatus.FAILED, error=error.info)
+            stopped = error.info.kind is ErrorKind.CANCELLED
+            status = AgentStatus.CANCELLED if stopped else AgentStatus.FAILED
+            return AgentReport(id=task.id, agent=name, status=status, error=error.info)
         report = await run(task if text == prompt else task.model_copy(update={"prompt": text}))
         if task.stream:
             self._ended(HookEvent.STOP, report, {}, cwd)
@@ -87,7 +97,16 @@ class RunHooks:
     async def _asked(
         self, event: HookEvent, subject: str, facts: JsonObject, cwd: str, text: str, what: str
     ) -> str:
-        answer = await self._engine.ask(event, subject, facts, cwd)
+        asking = asyncio.ensure_future(self._engine.ask(event, subject, facts, cwd))
+        self._asking.add(asking)
+        try:
+            await asyncio.wait({asking})
+        finally:
+            asking.cancel()
+            self._asking.discard(asking)
+        if asking.cancelled():
+            raise OpenDevError(ErrorKind.CANCELLED, f"{what}: interrupted while a {event} hook ran.")
+        answer = asking.result()
         if answer.refused or answer.question:
             why = answer.refused or f"{answer.question} (nobody can be asked about it)"
             message = f"{what}: a hook of the user refused it: {why}"

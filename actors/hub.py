@@ -199,6 +199,7 @@ class Hub:
                 if text and not (main and await self.deliver(main, text)):
                     await self._prompts.put(text)
             case Interrupt(agent_id=agent):
+                self._hooks.interrupt()
                 wanted = [agent] if agent else [n.agent for n in self._tree.nodes if not n.parent]
                 for one in wanted:
                     for node in self._tree.subtree(one):

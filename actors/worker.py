@@ -147,8 +147,9 @@ class Worker:
         from ..tools.shell.sandbox import Sandbox, Work
 
         home, env = Path(self._settings.home), self._settings.child_env
-        scratch = home / "scratch" / task.id
-        work = Work(roots=(Path(task.root), scratch), fixed=(self._logs(task),))
+        # What it is told to look at, and the fence that its git runs, lie in the hidden state root.
+        shown = (self._logs(task), home / "runs" / task.run_id / "hooks")
+        work = Work(roots=(Path(task.root), home / "scratch" / task.id), fixed=shown)
         return Sandbox(self._settings.sandbox, work, env=env, home=home)
 
     def _ports(

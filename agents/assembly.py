@@ -24,6 +24,7 @@ from ..llm import recipes
 from ..llm.roles import model_for
 from ..policy.gate import Gate
 from ..policy.secrets import values_in
+from ..store.atomic import make_private
 from ..store.layout import Layout
 from ..tools.dispatch import Dispatcher
 from ..tools.files import SeenHashes
@@ -167,7 +168,7 @@ class Assembly:
             raise OpenDevError(ErrorKind.INFRA, f"The working folder {root} does not exist.")
         scratch = self.ports.home / "scratch" / task.id
         try:
-            scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(scratch)
         except OSError as error:
             raise OpenDevError(
                 ErrorKind.INFRA, f"The scratch folder {scratch} cannot be made: {error}"

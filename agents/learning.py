@@ -1,4 +1,4 @@
-"""Reflector and curator: what a piece of work teaches the project's playbook (MEM-08, MEM-09, MEM-11)."""
+"""Reflector, curator, retrospective: what work teaches the project's playbook (MEM-08, MEM-09, MEM-11, MEM-14)."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
@@ -13,6 +13,7 @@ from ..context.playbook import (
     Reflection,
     apply,
     rank,
+    remembered,
     tagged,
 )
 from ..context.playbook_file import PlaybookFile
@@ -43,26 +44,55 @@ async def reflect(
 
 async def curate(ask: Ask, playbook: Playbook, reflection: Reflection, now: float) -> DeltaBatch | None:
     """The changes that the curator makes of a reflection; None when the model gave nothing readable."""
-    ranked = rank(playbook, f"{reflection.root_cause} {reflection.correct_approach}", now)
-    bullets = "\n".join(
-        f"- [{b.id}] ({b.section}; {b.helpful} helpful, {b.harmful} harmful, {b.neutral} neutral) {b.text}"
-        for _, b in ranked[:_CURATED]
-    )
+    bullets = _listed(playbook, f"{reflection.root_cause} {reflection.correct_approach}", now)
     said = reflection.model_dump_json(exclude={"bullet_tags"})
-    content = f"<playbook>\n{bullets or '(empty)'}\n</playbook>\n\n<reflection>\n{said}\n</reflection>"
+    content = f"<playbook>\n{bullets}\n</playbook>\n\n<reflection>\n{said}\n</reflection>"
     return await _structured(ask, "curator", content, DeltaBatch)
 
 
-def learn(file: PlaybookFile, reflection: Reflection, batch: DeltaBatch | None, now: float) -> Playbook:
+async def look_over(ask: Ask, playbook: Playbook, now: float) -> DeltaBatch | None:
+    """The changes that the lessons of many sessions suggest (MEM-14); None when the model gave nothing readable."""
+    lessons = "\n".join(f"- {line}" for line in playbook.lessons)
+    content = f"<playbook>\n{_listed(playbook, ' '.join(playbook.lessons), now)}\n</playbook>\n\n<lessons>\n{lessons}\n</lessons>"
+    return await _structured(ask, "retrospective", content, DeltaBatch, retry="curator")
+
+
+def learn(
+    file: PlaybookFile, task: str, reflection: Reflection, batch: DeltaBatch | None, now: float
+) -> Playbook:
     """Count the tags and apply the batch, in one write. Blocking; raises ``OpenDevError`` and then nothing is changed."""
 
     def step(playbook: Playbook) -> Playbook:
-        return apply(tagged(playbook, reflection.bullet_tags), batch.operations if batch else (), now)
+        changed = apply(tagged(playbook, reflection.bullet_tags), batch.operations if batch else (), now)
+        return remembered(changed, task, reflection)
 
     return file.change(step)
 
 
-async def _structured(ask: Ask, name: str, content: str, kind: type[T]) -> T | None:
+def looked_over(
+    file: PlaybookFile, lessons: tuple[str, ...], batch: DeltaBatch | None, now: float
+) -> Playbook:
+    """Apply a retrospective; its lessons are used up, also when it found nothing. Blocking; raises like ``learn``."""
+
+    def step(playbook: Playbook) -> Playbook:
+        changed = apply(playbook, batch.operations if batch else (), now)
+        left = tuple(line for line in changed.lessons if line not in lessons)
+        return changed.model_copy(update={"lessons": left})
+
+    return file.change(step)
+
+
+def _listed(playbook: Playbook, query: str, now: float) -> str:
+    return (
+        "\n".join(
+            f"- [{b.id}] ({b.section}; {b.helpful} helpful, {b.harmful} harmful, {b.neutral} neutral) {b.text}"
+            for _, b in rank(playbook, query, now)[:_CURATED]
+        )
+        or "(empty)"
+    )
+
+
+async def _structured(ask: Ask, name: str, content: str, kind: type[T], retry: str = "") -> T | None:
     messages: tuple[Message, ...] = (
         SystemMessage(stable=standalone(name)),
         UserMessage(content=content, msg_class=MessageClass.INTERNAL),
@@ -75,8 +105,8 @@ async def _structured(ask: Ask, name: str, content: str, kind: type[T]) -> T | N
             return kind.model_validate_json(_object_in(answer))
         except ValidationError as error:
             problem = error.errors()[0]["msg"]
-        retry = reminder(f"{name}_json_retry", MessageClass.INTERNAL, problem=problem)
-        messages = (*messages[:2], AssistantMessage(content=answer), retry)
+        again = reminder(f"{retry or name}_json_retry", MessageClass.INTERNAL, problem=problem)
+        messages = (*messages[:2], AssistantMessage(content=answer), again)
     return None
 
 

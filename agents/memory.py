@@ -7,7 +7,7 @@ from typing import Any
 
 from ..context.composer import standalone
 from ..context.episodic import EpisodicSummary, thinking_context
-from ..context.playbook import Bullet, Playbook, select
+from ..context.playbook import LESSONS, Bullet, Playbook, select
 from ..context.playbook_file import PlaybookFile
 from ..core.agent import AgentTask
 from ..core.chat import (
@@ -26,7 +26,7 @@ from ..core.events import Notice
 from ..core.ids import new_id
 from ..llm.roles import model_for
 from ..store.layout import Layout
-from .learning import curate, learn, reflect
+from .learning import curate, learn, look_over, looked_over, reflect
 from .settings import AgentPorts, AgentSettings
 from .specs import MAIN
 
@@ -125,7 +125,10 @@ class Memory:
         before = await asyncio.to_thread(file.load)
         now = self._ports.clock.now()
         batch = await curate(self._ask, before, reflection, now) if reflection.correct_approach else None
-        after = await asyncio.to_thread(learn, file, reflection, batch, now)
+        after = await asyncio.to_thread(learn, file, self._task.prompt, reflection, batch, now)
+        if len(after.lessons) >= LESSONS:
+            batch = await look_over(self._ask, after, now)
+            after = await asyncio.to_thread(looked_over, file, after.lessons, batch, now)
         self._tell(before, after)
 
     def _tell(self, before: Playbook, after: Playbook) -> None:

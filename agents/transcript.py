@@ -72,10 +72,8 @@ class Transcript:
         """Open the session's record, which ``flush`` writes; the earlier one of an agent that goes on, else None."""
         meta = await asyncio.to_thread(self._files.meta)
         self._task, self._changed = task, True
-        if meta is None or not meta.messages:
-            self._messages = len(await asyncio.to_thread(self._files.read)) if task.history else 0
-        else:
-            self._messages = meta.messages
+        if task.history:  # the record may be older than the transcript: a killed run did not write it
+            self._messages = len(await asyncio.to_thread(self._files.history))
         return meta
 
     def keep(self, state: JsonObject) -> None:

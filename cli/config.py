@@ -11,8 +11,9 @@ from ..configs.load import load_config
 from ..configs.set_value import changed_settings
 from ..core.errors import ErrorKind, OpenDevError
 from ..policy.visible import visible
-from ..store.atomic import write_atomic
+from ..store.atomic import Lock, write_atomic
 from ..store.consent import agree, foreign_files, read_foreign, standing
+from ..store.permissions import load_permissions
 from .project import Project, open_project
 
 app = typer.Typer(
@@ -49,9 +50,10 @@ def set_key(
     """Change one setting, when the result is valid. Example: opendev config set model openai/gpt-5"""
     project = open_project(context.obj)
     path = project.path / ".opendev" / "settings.json" if in_project else project.layout.settings()
-    content, parsed = changed_settings(path, key, value)
-    load_config(project=project.path, environment=project.environment, cli={key: parsed})
-    write_atomic(path, content, 0o644 if in_project else 0o600)
+    with Lock(project.layout.home / "settings.lock"):  # two that set different keys at once lose none (D05)
+        content, parsed = changed_settings(path, key, value)
+        load_config(project=project.path, environment=project.environment, cli={key: parsed})
+        write_atomic(path, content, 0o644 if in_project else 0o600)
     typer.echo(f"{key} is set in {path}.")
     _warn(project)
 
@@ -66,9 +68,11 @@ def path(context: typer.Context) -> None:
 
 @app.command()
 def check(context: typer.Context) -> None:
-    """Check every settings file; exit 2 and the place of the fault when one is wrong. Example: opendev config check"""
+    """Check every settings file and permissions.json; exit 2 and the place of a fault. Example: opendev config check"""
     project = open_project(context.obj)
     _warn(project)
+    for text in load_permissions(project.layout.home, project.path).notes:
+        typer.echo(text, err=True)
     typer.echo("The settings are valid.")
 
 

@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ..core.errors import OpenDevError
+from ..tools.shell.places import temporary
 from ..tools.shell.sandbox import bubblewrap_fault, choose
 from .project import Project
 
@@ -75,6 +76,9 @@ def _sandbox(project: Project) -> Finding:
         return Finding("sandbox", False, chosen.why, "Set sandbox.mode to auto.", needed=False)
     if chosen.kind == "landlock" and settings.mode == "auto":
         detail += f" Bubblewrap would hide and protect more: {bubblewrap_fault(settings.network)}."
+    temp = temporary(dict(project.environment.items()))
+    if chosen.kind == "landlock" and any(project.layout.home.resolve().is_relative_to(one) for one in temp):
+        detail += " The state folder lies in a temporary folder, which Landlock cannot keep commands out of."
     found = chosen.kind != "none"
     return Finding("sandbox", found, detail if found else chosen.why, mend, needed=False)
 

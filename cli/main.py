@@ -100,7 +100,8 @@ def root(  # noqa: PLR0913 - the command line is fixed
     if prompt is None:
         return
     from ..core.scope import Scope
-    from .run import PromptOptions, run_prompt
+    from .run import run_prompt
+    from .task import PromptOptions
 
     options = PromptOptions(
         prompt=_read(prompt),

@@ -13,19 +13,14 @@ from typing import Any
 from ..actors.hub import Hub
 from ..actors.spending import Spending
 from ..actors.titles import Titler
-from ..agents.custom import agent_types
-from ..core.agent import AgentReport, AgentStatus, AgentTask, Budget
-from ..core.approval import Mode
+from ..core.agent import AgentReport, AgentStatus, AgentTask
 from ..core.chat import Role
 from ..core.errors import ErrorInfo, ErrorKind, OpenDevError, exit_of
 from ..core.events import Event, Notice, RunFinished, RunStarted
 from ..core.exits import Exit
 from ..core.ids import new_id
 from ..core.ops import Interrupt
-from ..core.scope import Scope
-from ..llm.replay import Replay
 from ..policy.visible import visible
-from ..store.atomic import JsonlLog
 from ..store.sessions import OpenSession
 from ..tools.shell.sandbox import choose
 from ..ui.headless import JsonLines
@@ -35,7 +30,8 @@ from .catalogue import keep_current
 from .held import held_session, may_title, writable
 from .project import Project, open_project
 from .stdio import deliver, own_stdio
-from .wiring import RuntimeKind, keeper_if_repository, open_hub, own_agents
+from .task import PromptOptions, check_start, chosen_models, foreground_task
+from .wiring import keeper_if_repository, open_hub
 
 _EXITS = {
     AgentStatus.DONE: Exit.DONE,
@@ -49,25 +45,6 @@ _EXITS = {
     AgentStatus.UNANSWERED: Exit.UNANSWERED,
     AgentStatus.CANCELLED: Exit.INTERRUPTED,
 }
-
-
-@dataclass(frozen=True)
-class PromptOptions:
-    """The options of `-p`."""
-
-    prompt: str
-    output: str
-    agent: str
-    mode: Mode | None  # None: the session's, normal in a new one
-    verify: str
-    scope: Scope
-    done: str
-    max_iterations: int | None
-    max_cost_usd: float | None
-    runtime: RuntimeKind
-    record: Path | None
-    replay: Path | None
-    resume: str | None = None  # a session's id, empty for the newest; None starts a new one
 
 
 @dataclass(frozen=True)
@@ -88,14 +65,14 @@ def run_prompt(working_dir: Path | None, overrides: Mapping[str, Any], options: 
         try:
             with border():
                 project = writable(open_project(working_dir, overrides))
-                models = _models(project, options)
-                _check(project, options, models)
+                models = chosen_models(project, options)
+                check_start(project, options, models)
                 if options.replay is None:
                     keep_current(project, models.values())
                 with held_session(project, options.resume) as held:
                     session = held.id
                     with stdio.diverted(project.layout.run(session) / "runtime.log"):
-                        task = _task(project, held, options, models)
+                        task = foreground_task(project, held, options, models)
                         done = asyncio.run(_run(project, held, task, options, draw))
         except OpenDevError as error:
             done = _Done(
@@ -130,37 +107,6 @@ def _exit(report: AgentReport) -> Exit:
     ):
         return Exit.USAGE
     return _EXITS[report.status]
-
-
-def _models(project: Project, options: PromptOptions) -> dict[Role, str]:
-    """The configured models; a replay where none is configured takes the one of the recording."""
-    models = project.config.models()
-    if options.replay is not None and Role.ACTION not in models:
-        models[Role.ACTION] = Replay(JsonlLog(options.replay), str(options.replay)).model
-    return models
-
-
-def _check(project: Project, options: PromptOptions, models: Mapping[Role, str]) -> None:
-    if not options.prompt.strip():
-        raise OpenDevError(
-            ErrorKind.USAGE, "The prompt is empty.", 'Say what to do: opendev -p "Fix the failing test".'
-        )
-    if options.agent not in agent_types(own_agents(project).specs):
-        raise OpenDevError(
-            ErrorKind.USAGE, f"There is no agent type `{options.agent}`.", "`opendev agents list` shows them."
-        )
-    if options.record is not None and options.record.exists() and options.record.stat().st_size:
-        raise OpenDevError(
-            ErrorKind.USAGE,
-            f"The recording {options.record} exists already and is left alone.",
-            "Name another file, or delete that one.",
-        )
-    if not models.get(Role.ACTION):
-        raise OpenDevError(
-            ErrorKind.CONFIG,
-            "No model is configured.",
-            "Set OPENDEV_MODEL=provider/NAME and the provider's key (for example OPENAI_API_KEY), or give --model.",
-        )
 
 
 async def _run(
@@ -211,49 +157,13 @@ async def _keep_cost(hub: Hub, held: OpenSession, spending: Spending) -> None:
         hub.emit(Notice(level="warning", text=error.info.sentence()))
 
 
-def _task(project: Project, held: OpenSession, options: PromptOptions, models: dict[Role, str]) -> AgentTask:
-    session = held.id
-    spec = agent_types(own_agents(project).specs)[options.agent]
-    if project.loaded.origins["model"][-1].layer == "command line":
-        spec = spec.model_copy(update={"model": ""})  # --model is above every setting, the agent's own too
-    return AgentTask(
-        id=f"main-{session}",
-        run_id=session,
-        session=session,
-        spec=spec,
-        prompt=_four_parts(options),
-        root=str(project.path),
-        scope=options.scope,
-        mode=options.mode or held.mode(),
-        approve=project.config.approval_level,
-        models=models,
-        budget=Budget(max_cost_usd=options.max_cost_usd, max_iterations=options.max_iterations),
-        scopes=(f"run:{session}",),
-        verify=options.verify,
-        history=() if held.fresh else held.files.history(),
-        stream=True,
-    )
-
-
-def _four_parts(options: PromptOptions) -> str:
-    """The prompt, with what it says about scope, verification and completion state (BLG-05); alone when it says nothing."""
-    parts = {
-        "You may change only": ", ".join(options.scope.may),
-        "You must not change": ", ".join(options.scope.avoid),
-        "It is done when": options.done,
-        "This command must exit 0": options.verify if options.scope != Scope() or options.done else "",
-    }
-    said = [f"{head}: {text}" for head, text in parts.items() if text]
-    return "\n\n".join([options.prompt, "\n".join(said)]) if said else options.prompt
-
-
 async def _draw(hub: Hub, draw: Callable[[Event], None]) -> None:
     async for event in hub.subscribe(hub.began):  # a session that goes on has shown the others
         draw(event)
 
 
 class _Stop:
-    """What a signal does: before the agent runs it ends the command, while it runs it stops all agents, later nothing."""
+    """What a signal does: before the hub runs it ends the command, then it stops all agents and hooks, if there are any."""
 
     def __init__(self) -> None:
         self.hub: Hub | None = None
@@ -263,7 +173,7 @@ class _Stop:
     def __call__(self) -> None:
         if self.hub is None and self._command is not None:
             self._command.cancel()
-        elif self.hub is not None and self.hub.living:
+        elif self.hub is not None:
             self._stopping.add(asyncio.ensure_future(self.hub.submit(Interrupt())))
 
 

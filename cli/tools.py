@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..actors.audit import Audit
 from ..actors.worker import AGENT_MARK
 from ..core.agent import AgentReport, SpawnRequest
 from ..core.approval import ApprovalAnswer, ApprovalLevel, ApprovalRequest, Mode
@@ -243,13 +244,19 @@ async def _dispatch(
         permissions=rules.permissions,
     )
     kept: list[Event] = []
+    audit = Audit(project.layout.project(project.path))
+
+    def emit(event: Event) -> None:
+        kept.append(event)
+        audit.take(event)
+
     results: list[ToolResult] = []
     dispatcher = Dispatcher(
         registry=ToolRegistry((*BUILTIN, *RECIPE)),
         gate=gate,
         make_context=lambda _call_id: context,
         asker=_Nobody(),
-        emit=kept.append,
+        emit=emit,
         clock=project.clock,
         agent="by hand",
         known=values_in(project.path),
@@ -257,6 +264,7 @@ async def _dispatch(
         hooks=AgentHooks(hooks, project.path),
     )
     (message,) = await dispatcher.run([call])
+    await audit.flush()
     error = next((event.error for event in kept if isinstance(event, ToolFinished)), None)
     data = results[-1].data if results else None
     return ToolResult(

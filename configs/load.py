@@ -265,7 +265,9 @@ def _add_up(found: list[Origin]) -> None:
         if not isinstance(origin.value, list):
             return  # validation says what is wrong
         mine = cast("list[Any]", origin.value)
-        total += [item for item in mine if origin.layer != "project" or not str(item).lstrip().startswith("!")]
+        total += [
+            item for item in mine if origin.layer != "project" or not str(item).lstrip().startswith("!")
+        ]
         found[index] = Origin(origin.layer, origin.place, origin.line, [*total])
 
 
@@ -280,7 +282,9 @@ def _narrower(key: str, mine: Any, below: Any) -> bool:
     if key == "approval":
         known = [level.value for level in _LEVELS]
         return mine not in known or (below in known and known.index(mine) <= known.index(below))
-    return (key in ("auto_approve", "web.allow_private") and mine is False) or (key, mine) == ("sandbox.network", "deny")
+    if key == "sandbox.network":
+        return mine == "deny"
+    return key in ("auto_approve", "web.allow_private") and mine is False
 
 
 def _shown(value: Any) -> str:

@@ -16,6 +16,7 @@ MAX_BULLETS = 200
 MAX_CHARS = 300  # of one bullet: about 40 words
 MAX_BYTES = 100_000  # of the file
 MAX_OPERATIONS = 20  # of one batch
+LESSONS = 10  # reflections, of whatever sessions, until one retrospective looks over them (MEM-14)
 WEIGHTS = (0.5, 0.3, 0.2)  # effectiveness, recency, similarity (MEM-07)
 HALF_LIFE_DAYS = 30.0
 SELECTED = 8
@@ -46,10 +47,14 @@ class Bullet(Frozen):
 
 
 class Playbook(Persisted):
-    """The bullets of one project, in order of creation. ``serial`` numbers bullets and is never used twice."""
+    """The bullets of one project, in order of creation. ``serial`` numbers bullets and is never used twice.
+
+    ``lessons`` are what the reflections since the last retrospective said, one line each, at most ``LESSONS``.
+    """
 
     bullets: tuple[Bullet, ...] = ()
     serial: int = 0
+    lessons: tuple[str, ...] = ()
 
     def find(self, bullet_id: str) -> Bullet | None:
         """The bullet with that id."""
@@ -130,7 +135,16 @@ def apply(playbook: Playbook, operations: Sequence[Operation], now: float) -> Pl
             bullets[old.id] = old.model_copy(update={"text": text or old.text})
         else:
             bullets[old.id] = _counted(old, operation.metadata)
-    return Playbook(bullets=_capped(tuple(bullets.values())), serial=serial)
+    return playbook.model_copy(update={"bullets": _capped(tuple(bullets.values())), "serial": serial})
+
+
+def remembered(playbook: Playbook, task: str, reflection: Reflection) -> Playbook:
+    """``playbook`` with one more lesson for the next retrospective; a reflection without a cause or a remedy leaves none."""
+    said = (reflection.root_cause, reflection.correct_approach)
+    if not any(said):
+        return playbook
+    line = clean(f"{task[:100]}: {'; '.join(part for part in said if part)}")
+    return playbook.model_copy(update={"lessons": (*playbook.lessons, line)[-LESSONS:]})
 
 
 def clean(text: str) -> str:

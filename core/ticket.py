@@ -296,4 +296,4 @@ class RunReport(Persisted):
     tasks: tuple[TaskResult, ...] = ()
     leftovers: Leftovers = Leftovers()
     notes: tuple[str, ...] = ()  # the retrospective (SWM-02)
-    sandbox: str = ""  # what confined its commands: bubblewrap, landlock, none; empty in reports of older versions
+    sandbox: str = ""  # of its commands: bubblewrap, landlock, none; empty in older reports

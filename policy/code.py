@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from .interpreters import SHELLS, feeds, is_interpreter
+from .interpreters import SHELLS, STDIN, feeds, is_interpreter
 from .shell import Simple
 
 _MAX = 20_000
@@ -21,7 +21,7 @@ _STARTS = re.compile(
 )
 _DELETES = re.compile(
     r"\b(?:unlink|unlinkSync|rmtree|removedirs|rm_rf|rm_r|remove_dir_all|remove_tree|rmSync|rmdirSync|rimraf|Remove-Item)\b"
-    r"|\bos\.(?:remove|rmdir)\b|\bfs\.(?:rm|rmdir|promises\.rm)\b|\bFile\.delete\b"
+    r"|\bos\.(?:remove|rmdir)\b|\bfs\.(?:rm|rmdir|promises\.rm)\b|\bFile\.delete\b|\.rm\(|\bDeno\.remove"
 )
 _EVALUATES = re.compile(
     r"(?<![.\w])(?:exec|eval)\s*\(|\beval\b\s*[<$A-Z]|\beval\s+\w+\(|\bthen\(eval\)|\biex\b|\bIEX\b|Invoke-Expression"
@@ -34,6 +34,7 @@ _FORKS = re.compile(
     r"fork\s+while|while\s*\(?\s*(?:1|true|True|fork)\b[^;]{0,80}fork|loop\s*(?:\{|do)[^}]{0,80}fork|for\s*\(;;\)[^;]{0,80}fork"
     r"|fork[^;]{0,40}(?:iter\(int|itertools|while)"
 )
+_OPENS = re.compile(r"\bopen|read|Path|listdir|scandir|walk|glob|copy|File|\bfs\b")
 _DEVICE = re.compile(r"""["']/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|disk|mem\b)""")
 
 
@@ -70,6 +71,15 @@ class Code:
             return "it opens a device"
         return ""
 
+    def paths(self) -> Iterator[str]:
+        """The absolute paths that it may open."""
+        if _OPENS.search(self.text):
+            texts = (
+                next((part for part in found.groups() if part is not None), "")
+                for found in _STRING.finditer(self.text)
+            )
+            yield from (text for text in texts if re.fullmatch(r"(?:/[\w.-]+|~)(?:/[\w.-]+)+", text))
+
     def commands(self) -> Iterator[str]:
         """What it hands to a shell, or deletes, as command lines."""
         texts = [
@@ -81,6 +91,7 @@ class Code:
             yield from (
                 " ".join(re.findall(r"""["']([^"']*)["']""", found[1])) for found in _ARGV.finditer(self.text)
             )
+            yield from (found[1] for found in re.finditer(r"\bqw\s*[(/\[{]([^)/\]}]*)", self.text))
             yield " ".join(texts)  # exec "rm", "-rf", "/"
         if self.deletes:
             yield from (f"rm -rf {text}" for text in texts if re.fullmatch(r"[/~][\w./~*-]*", text))
@@ -90,11 +101,15 @@ def code_of(item: Simple) -> Code | None:
     """The code that this interpreter is given other than as a file; None when it is none, or is given a file."""
     if not is_interpreter(item) or item.name in SHELLS:
         return None
-    given = [b for a, b in pairwise(item.args) if _GIVEN.fullmatch(a.text)]
+    given = [
+        b
+        for a, b in pairwise(item.args)
+        if _GIVEN.fullmatch(a.text) or (a.text == "eval" and item.name == "deno")
+    ]
     given += [word for word in item.args if re.match(r"--eval=|-e.{4,}", word.text, re.DOTALL)]
     if given:
         return Code("\n".join(word.text for word in given)[:_MAX], all(word.static for word in given))
-    if any(not word.text.startswith("-") for word in item.args) or any(
+    if any(not word.text.startswith("-") and word.text not in STDIN for word in item.args) or any(
         w.text in ("-m", "--version", "-V", "-v") for w in item.args
     ):
         return None

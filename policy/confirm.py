@@ -5,13 +5,14 @@ from fnmatch import fnmatchcase
 
 from . import gitwork
 from .code import Code, code_of
-from .danger import WRITERS, deletes_found, is_downloader, operands, recursive
+from .danger import WRITERS, deletes_found, is_downloader, recursive
 from .interpreters import READERS, SHELLS, STDIN, feeds, is_interpreter, script_word
 from .programs import loses
 from .shell import Script, Simple
-from .targets import is_wild, linked_program, names_git, names_part, outside, settings_of
+from .targets import HOME, is_wild, linked_program, names_git, names_part, outside, settings_of
 from .variables import leads_astray
-from .words import Word
+from .words import Word, operands
+from .wrappers import joined
 
 _TEXT_ONLY = frozenset({"echo", "printf", ":", "true", "false", "test", "[", "[[", "expr"})
 _READERS_OF_FILES = frozenset(
@@ -32,6 +33,15 @@ _RULES_FROM_TEXT = {
     **dict.fromkeys(
         ("make", "gmake"),
         re.compile(r"(?:^|\s)(?:-\w*f|--file|--makefile)[= ]?(?:-|/dev/stdin)(?:\s|$)|--eval|(?:^|\s)SHELL="),
+    ),
+}
+# What stands around a path in a word: `of=FILE`, `-d @FILE`, `-v HERE:THERE`.
+_PREFIXES = {
+    "dd": re.compile(r"^\w+="),
+    "curl": re.compile(r"^(?:[^/]*=)?@|^file://"),
+    **dict.fromkeys(
+        ("docker", "podman", "nerdctl", "docker-compose"),
+        re.compile(r"^(?:-v|--volume=)|^.*\b(?:source|src)=|[:,].*$"),
     ),
 }
 _SAVES = re.compile(r"^(?:-\w*[oO]|--output\S*|--remote-name\S*)")
@@ -74,6 +84,8 @@ def _fed(item: Simple) -> str:
     if item.name in READERS:
         fed = any(word.text in STDIN for word in item.args)
         return _UNSEEN if fed and not feeds(item)[1] else ""
+    if item.name == "ssh" and not joined(item) and not feeds(item)[1]:
+        return _UNSEEN
     if item.name == "parallel":
         return "" if any(not word.text.startswith("-") for word in item.args) else _UNSEEN
     if _RULES_FROM_TEXT.get(item.name, _NOTHING).search(" ".join(word.text for word in item.args)):
@@ -167,16 +179,23 @@ def _saves(other: Simple, item: Simple, script: Script) -> bool:
     words = [word.text for word in other.args]
     if other.name == "git" and "clone" in words:
         return True
+    if other.name == "tee" and any(is_downloader(source) for source in other.upstream):
+        return bool({text.rsplit("/", 1)[-1] for text in words} & _names_run(item))
     if not is_downloader(other):
         return False
     if any(w.name in ("tar", "unzip", "bsdtar", "7z", "gunzip") for w in script.commands):
         return True
-    names = {item.words[0].text.rsplit("/", 1)[-1], *(w.text.rsplit("/", 1)[-1] for w in item.args)}
     targets = [r.target.text for r in other.redirects if r.target is not None and r.writes]
     saved = bool(targets) or other.name in ("wget", "aria2c") or any(_SAVES.match(text) for text in words)
     return saved and any(
-        text.rsplit("/", 1)[-1].removeprefix("-o") in names for text in (*words, *targets) if text
+        text.rsplit("/", 1)[-1].removeprefix("-o") in _names_run(item) for text in (*words, *targets) if text
     )
+
+
+def _names_run(item: Simple) -> set[str]:
+    """The name of the file that is run: the program itself, or what an interpreter is given."""
+    runs = operands(item.args)[:1] if is_interpreter(item) or item.name in READERS else item.words[:1]
+    return {word.text.rsplit("/", 1)[-1] for word in runs}
 
 
 def _database(item: Simple) -> str:
@@ -203,25 +222,36 @@ def _places(item: Simple, roots: tuple[str, ...]) -> str:
             return f"{target.text} is outside of the working folder"
         if _secret(target):
             return f"{target.text} names what may hold secrets"
+    code = code_of(item)
+    opened = [
+        text for text in (code.paths() if code is not None else ()) if outside(_home(text), item.cwd, roots)
+    ]
+    if opened:
+        return f"{opened[0]} is outside of the working folder"
     return next((why for word in _path_words(item) if (why := _place(item, word, roots))), "")
 
 
+def _home(text: str) -> Word:
+    return Word(f"{HOME}{text[1:]}" if text.startswith("~") else text)
+
+
 def _path_words(item: Simple) -> tuple[Word, ...]:
-    """The words that may be paths: not what is only printed, not a pattern or script."""
+    """The words that may be paths: not what is only printed, not a pattern or script, not what is left out."""
     if item.name in _TEXT_ONLY:
         return ()
-    if item.name == "dd":
-        return tuple(Word(w.text.partition("=")[2], w.static, w.glob) for w in item.args)
-    if item.name in ("docker", "podman", "nerdctl", "docker-compose"):  # `-v HERE:THERE`
-        mounts = [
-            re.sub(r"^(?:-v|--volume=|.*\b(?:source|src)=)", "", w.text).split(":")[0].split(",")[0]
-            for w in item.args
-        ]
-        return tuple(Word(text, w.static) for text, w in zip(mounts, item.args, strict=True))
+    if item.name in _PREFIXES:
+        clean = _PREFIXES[item.name]
+        return tuple(Word(clean.sub("", word.text), word.static, word.glob) for word in item.args)
+    left_out = [n for n, w in enumerate(item.args) if re.match(r"--(?:exclude|ignore)", w.text)]
+    skip = {
+        *left_out,
+        *(n + 1 for n in left_out if "=" not in item.args[n].text),
+    }  # `--exclude=.git`, `--exclude .git`
+    given = tuple(word for n, word in enumerate(item.args) if n not in skip)
     if item.name not in _PATTERN_FIRST or any(word.text in ("-e", "-f", "--regexp") for word in item.args):
-        return item.args
+        return given
     pattern = operands(item.args)[:1]
-    return tuple(word for word in item.args if word not in pattern)
+    return tuple(word for word in given if word not in pattern)
 
 
 def _place(item: Simple, word: Word, roots: tuple[str, ...]) -> str:

@@ -9,7 +9,7 @@ from .interpreters import READERS, SHELLS, STDIN, is_interpreter
 from .shell import Simple
 from .targets import absolute as absolute_path
 from .targets import is_device, is_protected, names_part, protected
-from .words import Word, names
+from .words import Word, has_flag, names, operands
 from .wrappers import WRAPPERS
 
 _DOWNLOADERS = names(
@@ -39,33 +39,7 @@ _SECRET_FOLDERS = (".ssh", ".gnupg")
 
 def floor(item: Simple, root: str) -> str:
     """Why the command is never run; empty when the floor has nothing against it."""
-    return next((why for rule in _RULES if (why := rule(item, root))), "")
-
-
-def has_flag(args: tuple[Word, ...], letters: str, *names: str) -> bool:
-    """Whether a short cluster holds one of ``letters`` or a long option is a beginning of one of ``names`` (getopt allows it)."""
-    for word in args:
-        text = word.text
-        if text == "--":
-            return False
-        if text.startswith("--") and len(text) > 2:
-            stem = text.split("=", 1)[0]
-            if any(name.startswith(stem) for name in names):
-                return True
-        elif text.startswith("-") and any(letter in text[1:] for letter in letters):
-            return True
-    return False
-
-
-def operands(args: tuple[Word, ...]) -> tuple[Word, ...]:
-    """The words that are no options; all of them after ``--``."""
-    found: list[Word] = []
-    closed = False
-    for word in args:
-        if closed or not word.text.startswith("-") or word.text == "-":
-            found.append(word)
-        closed = closed or word.text == "--"
-    return tuple(found)
+    return next((why for rule in RULES if (why := rule(item, root))), "")
 
 
 def recursive(item: Simple) -> bool:
@@ -274,7 +248,7 @@ def _code(item: Simple, _root: str) -> str:
     return code.floor if code is not None else ""
 
 
-_RULES: tuple[Callable[[Simple, str], str], ...] = (
+RULES: tuple[Callable[[Simple, str], str], ...] = (
     _rm,
     _find,
     _escalation,

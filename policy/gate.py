@@ -2,6 +2,7 @@
 
 import copy
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,11 @@ _NONE = Permissions()
 _LINKS = frozenset({"delete_file", "move_file"})  # they act on a link itself, not on what it points to
 _SECRET = frozenset({".env", ".ssh", ".gnupg", ".netrc", ".pgpass"})
 _SETTINGS = frozenset({".opendev", ".mcp.json"})  # what would widen the agent's own rights
+# Whatever code can raise on strange input; what the interpreter itself raises (no memory, an interrupt) ends the call all the same.
+_FAILURES = (
+    *(OpenDevError, OSError, RuntimeError, ValueError, TypeError, LookupError, AttributeError),
+    *(ArithmeticError, AssertionError, NameError, re.error),
+)
 
 
 class Gate:
@@ -220,6 +226,6 @@ def _command_of(tool: Tool[Any], args: Frozen) -> str | None:
 def _guarded(layer: Callable[[Tool[Any], Frozen], Verdict], tool: Tool[Any], args: Frozen) -> Verdict:
     try:
         return layer(tool, args)
-    except (OpenDevError, OSError, RuntimeError, ValueError, TypeError, LookupError, AttributeError) as error:
+    except _FAILURES as error:
         # Fail closed (SAF-09): a layer that cannot decide refuses.
         return deny("gate", f"a safety check failed ({type(error).__name__}: {error})")

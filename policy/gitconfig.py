@@ -20,7 +20,11 @@ _PROGRAMS = re.compile(
     r"|filter\..*\.(?:clean|smudge|process)|gpg\.(?:.*\.)?program|include(?:if\..*)?\.path|extensions\.worktreeconfig"
 )
 _INDEX_HOOK = "post-index-change"
-_HARMLESS = re.compile(r"(?i)true|false|yes|no|on|off|0|1|git-lfs (?:clean|smudge|filter-process)\b.*|")
+# Switches, and well-known programs found on PATH, with plain words.
+_HARMLESS = re.compile(
+    r"(?i)true|false|yes|no|on|off|0|1|"
+    r"|(?:git-lfs|git-crypt|nbstripout|gpg2?|exiftool|pdftotext|xxd|hexdump|strings)(?: [\w%./=-]+)*"
+)
 
 
 def judge_git(command: str, level: ApprovalLevel, root: Path) -> Verdict:

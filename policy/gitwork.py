@@ -4,9 +4,8 @@ import os
 import re
 from collections.abc import Callable
 
-from .danger import has_flag, operands
 from .shell import Simple
-from .words import Word, names
+from .words import Word, has_flag, names, operands
 
 _VALUE = frozenset(
     {

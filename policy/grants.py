@@ -3,6 +3,7 @@
 import posixpath
 import re
 import shlex
+from collections.abc import Callable
 from itertools import islice
 from typing import Literal
 
@@ -11,10 +12,10 @@ from ..core.chat import canonical
 from ..core.model import Frozen, JsonObject
 from ..core.permissions import COMMANDS, Action, Rule, RuleType
 from .interpreters import INTERPRETERS
-from .permissions import STARTERS, about_command
+from .permissions import STARTERS, about_command, covered_by, first_rule
 from .redact import redact
 from .safe import read_only
-from .shell import parse
+from .shell import Script, Simple, parse
 from .unwrap import layers
 
 PATH_ARGUMENTS = ("file_path", "path", "source", "destination", "directory", "cwd", "working_dir")
@@ -22,6 +23,7 @@ PLAN = "present_plan"  # its answers are decisions about a plan, never rights
 PRIORITY = 50  # of a rule that an "always" saves
 MAX_GRANTS = 1_000  # of a session, each kind
 _SHOWN = 4_000
+_MAX_COMMANDS = 100
 _MAX_RULES = 5  # that one answer may save
 _SUBCOMMAND = re.compile(r"[a-z][a-z0-9:_-]*")
 _EXACT = (
@@ -137,37 +139,49 @@ class Grants:
     def _by_rules(self, request: ApprovalRequest) -> bool:
         command = request.arguments.get("command")
         if request.tool == COMMANDS and isinstance(command, str):
-            script = parse(command)
-            found = list(islice(layers(script), 100))
-            return (
-                not script.broken
-                and 0 < len(found) < 100
-                and all(
-                    read_only(inside, item) or any(about_command(rule, item, inside) for rule in self._rules)
-                    for item, inside in found
-                )
+            found = _found(command)
+            rules = [first_rule(self._rules, _about(item, inside)) for item, inside in found]
+            pairs = zip(found, covered_by(found, rules), strict=True)
+            return bool(found) and all(
+                covered or read_only(inside, item) for (item, inside), covered in pairs
             )
         # Exactly the rule that this call itself would have saved; where its paths lie the gate has looked at.
         known = {rule.key for rule in self._rules}
         return all(rule.key in known for rule in proposal(request.tool, request.arguments))
 
 
-def _for_command(command: str) -> tuple[Rule, ...]:
+def _found(command: str) -> list[tuple[Simple, Script]]:
+    """Every command in the line; none when it cannot be taken apart, or is too long to be said in a line or two."""
     script = parse(command)
-    rules: dict[tuple[str, str, str], Rule] = {}
-    found = list(islice(layers(script), 100))
-    acts = [item for item, inside in found if not read_only(inside, item)]
-    for item in acts or [item for item, _ in found]:
-        texts = [word.text for word in item.words]
-        if script.broken or not texts or not all(word.static for word in item.words):
+    found = list(islice(layers(script), _MAX_COMMANDS + 1))
+    return [] if script.broken or len(found) > _MAX_COMMANDS else found
+
+
+def _about(item: Simple, script: Script) -> Callable[[Rule], bool]:
+    return lambda rule: about_command(rule, item, script)
+
+
+def _for_command(command: str) -> tuple[Rule, ...]:
+    found = _found(command)
+    acts = [not read_only(inside, item) for item, inside in found]
+    rules: list[Rule | None] = [None] * len(found)
+    for number, (item, _) in enumerate(found):
+        if (any(acts) and not acts[number]) or covered_by(found, rules)[number]:
+            continue
+        rules[number] = _for_one(item)
+        if rules[number] is None:
             return ()
-        named = len(texts) > 1 and _SUBCOMMAND.fullmatch(texts[1]) and item.name not in _EXACT
-        if named:
-            rule = _rule(RuleType.PREFIX, shlex.join(texts[:2]), COMMANDS)
-        else:
-            rule = _rule(RuleType.COMMAND, shlex.join(texts), COMMANDS)
-        rules[rule.key] = rule
-    return tuple(rules.values()) if len(rules) <= _MAX_RULES else ()
+    kept = {rule.key: rule for rule in rules if rule is not None}
+    return tuple(kept.values()) if len(kept) <= _MAX_RULES else ()
+
+
+def _for_one(item: Simple) -> Rule | None:
+    texts = [word.text for word in item.words]
+    if not texts or not all(word.static for word in item.words):
+        return None
+    if len(texts) > 1 and _SUBCOMMAND.fullmatch(texts[1]) and item.name not in _EXACT:
+        return _rule(RuleType.PREFIX, shlex.join(texts[:2]), COMMANDS)
+    return _rule(RuleType.COMMAND, shlex.join(texts), COMMANDS)
 
 
 def _rule(kind: RuleType, pattern: str, tool: str) -> Rule:

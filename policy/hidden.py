@@ -17,7 +17,7 @@ _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _SED_E = re.compile(r"(?:^|[;{}\n/\d$!])\s*e\s+([^\n]+)")
 _RECIPE = re.compile(r"(?m)^(?:\t|[^\t\n#=]*?:[^=\n]*?;)[ @+-]*(.*)$")
 _ESCAPE = re.compile(
-    r"""\s*[:+]*(?:\\?!|\.?(?:shell|system)\s|EXEC:|SYSTEM:|spawn\s|exec\s|-o\s*|(?:Proxy|Local|KnownHosts)Command=|-[Sde]\s*)?"""
+    r"""\s*[:+]*(?:\\?!|\.?(?:shell|system)\s|EXEC:|SYSTEM:|spawn\s|exec\s|-o\s*|(?:Proxy|Local|KnownHosts)Command=|-[Sde]\s*)"""
 )
 _LISP = re.compile(r"shell-command|call-process|system|os\.execute")
 
@@ -58,10 +58,16 @@ def _escapes(item: Simple) -> Iterator[str]:
         if before.name in ("echo", "printf"):
             texts += " ".join(word.text for word in before.args).replace("\\n", "\n").splitlines()
     for text in texts:
-        if " " in text:
-            yield _ESCAPE.sub("", text, count=1)
+        escape = _ESCAPE.match(text)
+        if escape is not None:
+            yield text[escape.end() :]
         if _LISP.search(text):
             yield from (match[1] for match in _QUOTED.finditer(text))
+
+
+def _started(item: Simple) -> Iterator[str]:
+    """The command that a terminal is opened for: one word, or the rest of the words."""
+    yield from (word.text for word in item.args if " " in word.text)
 
 
 def _make(item: Simple) -> Iterator[str]:
@@ -96,7 +102,8 @@ def _option(*names: str) -> Callable[[Simple], Iterator[str]]:
         for number, text in enumerate(words):
             name, equals, value = text.partition("=")
             if name in names:
-                yield (value if equals else " ".join(words[number + 1 : number + 2])).removeprefix("exec=")
+                found = value if equals else " ".join(words[number + 1 : number + 2])
+                yield re.sub(r"^(?:exec|(?:Proxy|Local|KnownHosts)Command)=", "", found)
             elif text[:2] in names and not text.startswith("--"):
                 yield text[2:]
 
@@ -107,10 +114,11 @@ _FINDERS: Mapping[str, Callable[[Simple], Iterator[str]]] = {
     **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), _awk),
     **dict.fromkeys(("sed", "gsed"), _sed),
     **dict.fromkeys(
-        names("vim vi nvim view gvim ex ed emacs less more most gdb lldb sqlite3 psql mysql mariadb socat expect tclsh tmux screen xterm "
-         "gnome-terminal konsole ssh scp sftp ftp bind xdg-open lftp irb pry"),
+        names("vim vi nvim view gvim ex ed emacs less more most gdb lldb sqlite3 psql mysql mariadb socat expect tclsh "
+         "ssh ftp xdg-open lftp irb pry"),
         _escapes,
     ),
+    **dict.fromkeys(("tmux", "screen", "xterm", "gnome-terminal", "konsole"), _started),
     **dict.fromkeys(("make", "gmake", "bmake"), _make),
     "git": _git,
     "alias": _alias,
@@ -120,6 +128,8 @@ _FINDERS: Mapping[str, Callable[[Simple], Iterator[str]]] = {
     "rg": _option("--pre", "--hostname-bin"),
     "sort": _option("--compress-program"),
     "tar": _option("--to-command", "-I", "--use-compress-program", "--checkpoint-action", "--rsh-command", "-F", "--info-script"),
+    **dict.fromkeys(("scp", "sftp"), _option("-S", "-D", "-o")),
+    "bind": lambda item: (word.text.partition(":")[2] for word in item.args),
     "rsync": _option("-e", "--rsh", "--rsync-path"),
     "split": _option("--filter"),
     "zip": _option("-TT", "--unzip-command"),

@@ -49,9 +49,12 @@ def verdict_of(rule: Rule | None, shown: str) -> Verdict:
 
 
 def about_command(rule: Rule, item: Simple, script: Script, line: str = "") -> bool:
-    """Whether ``rule`` is about this simple command. ``line``: the whole line, for expressions that refuse across a pipe."""
+    """Whether ``rule`` is about this simple command. ``line``: the whole line, which an exact rule may spell out, and in
+    which expressions that refuse are looked for, too."""
     if rule.tool != COMMANDS:
         return False
+    if rule.rule_type is RuleType.COMMAND and not script.broken and line.strip() == rule.pattern.strip():
+        return True
     if rule.action is Action.APPROVE:
         return _covers(rule, item, script)
     if rule.rule_type in (RuleType.PATTERN, RuleType.DANGER):

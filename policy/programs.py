@@ -6,6 +6,11 @@ from .shell import Simple
 
 _ADDRESS = r"(?:^|\s)(?:git\+)?(?:https?|ssh|git)://(?!(?:localhost|127\.))"
 # Program -> what in its words, joined by blanks, must be confirmed. `.` stands for any use.
+_RUNNERS = frozenset({"uvx", "uv", "pipx", "poetry", "pdm", "hatch", "rye"})
+_LOOKS = re.compile(
+    r"(?:--version|--help|doctor|(?:agents|config|hooks|mcp|models|policy|runtime|sessions|skills|swarm|tools|worktrees) "
+    r"(?:list|show|explain|path|check|status|report|--help))(?:\s|$)(?!.*--approve)"
+)
 _TABLE: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("pkill", "killall", "taskkill", "skill", "killall5", "xkill"), (r".|$", "it ends processes by name, also those of others")),
     **dict.fromkeys(("shred", "srm", "wipe"), (r".", "it destroys files")),
@@ -14,10 +19,14 @@ _TABLE: dict[str, tuple[str, str]] = {
     "crontab": (r"^(?!-l$)|$^", "it changes scheduled jobs"),
     **dict.fromkeys(("at", "batch"), (r"^(?!-l$|-V$)", "it runs commands later, unseen")),
     "systemd-run": (r".", "it runs commands elsewhere"),
-    "tar": (r"--remove-files", "it deletes what it packs"),
+    "tar": (r"--remove-f|--to-c|--checkpoint-a|--rsh|--info-s|--new-v|(?:-I|--use-c\S*)[= ](?!zstd|pigz|lz4|xz|gzip|bzip2|pbzip2)",
+            "it deletes what it packs, or runs a program"),
+    "sort": (r"--comp", "it runs a program"),
+    "rg": (r"--pre(?:[= ]|$)|--hostname-bin", "it runs a program"),
+    "openssl": (r"-engine|-provider", "it runs a program"),
     "zip": (r"(?:^|\s)-\w*m|--move|-TT|--unzip-command", "it deletes what it packs, or runs a program"),
     "7z": (r"-sdel", "it deletes what it packs"),
-    "rsync": (r"--del|--remove-source", "rsync deletes files"),
+    "rsync": (r"--del|--remove-source|(?:(?:^|\s)-\w*e|--rsh)[= ](?!ssh\b)|--rsync-path", "rsync deletes files, or runs a program"),
     **dict.fromkeys(("dropdb", "dropuser"), (r".", "it deletes data of a database")),
     "mysqladmin": (r"\bdrop\b", "it deletes data of a database"),
     "redis-cli": (r"(?i)\bflush(?:all|db)\b", "it deletes data of a database"),
@@ -70,7 +79,6 @@ _TABLE: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("nc", "ncat", "netcat"), (r"(?:^|\s)(?:-\w*[ec]\b|--exec|--sh-exec|--lua-exec)", "it hands a shell to the network")),
     "socat": (r"(?i)\b(?:exec|system|shell):", "it hands a shell to the network"),
     **dict.fromkeys(("pip", "pip3", "npx", "bun", "bunx", "deno", "uvx", "pipx"), (_ADDRESS, "it runs code straight from an address")),
-    "opendev": (r"--approve[= ]auto|^(?:-p|run|swarm|tools run)", "it starts another agent, with rights of its own"),
 }  # fmt: skip
 
 
@@ -80,7 +88,20 @@ def loses(item: Simple) -> str:
     text = " ".join(word.text for word in item.args)
     if pattern and re.search(pattern, text):
         return why
-    return _kills(item)
+    return _own(item) or _kills(item)
+
+
+def _own(item: Simple) -> str:
+    """OpenDev called by its own agent: it only looks. Anything else could start another agent, or agree to what needs a person."""
+    words = [word.text for word in item.args]
+    if item.name in _RUNNERS or item.name.startswith("python"):
+        if "opendev" not in words:
+            return ""
+        words = words[words.index("opendev") + 1 :]
+    elif item.name != "opendev":
+        return ""
+    text = re.sub(r"^--working-dir(?:=| )\S+ ?", "", " ".join(words))
+    return "" if not text or _LOOKS.match(text) else "it starts another agent, or changes what agents may do"
 
 
 def _kills(item: Simple) -> str:

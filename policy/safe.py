@@ -7,10 +7,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .danger import operands
 from .gitwork import git_words
 from .shell import Script, Simple
-from .words import Word
+from .words import Word, operands
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,6 @@ _TABLE: dict[str, _Flags] = {
     "wc": _Flags("clmLw", "lines words bytes chars max-line-length"),
     "pwd": _Flags("LP"),
     "whoami": _Flags(),
-    "id": _Flags("gGnru"),
     "nproc": _Flags("", "all"),
     "uname": _Flags("amnoprsv", "", 0),
     "file": _Flags("bihLNz0", "brief mime mime-type mime-encoding"),

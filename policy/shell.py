@@ -28,6 +28,7 @@ from .words import Word, names, text_of, words_of
 
 MAX_CHARS = 65_536  # of one command line; beyond it nothing is judged and a person must look
 MAX_COMMANDS = 300
+MAX_WORDS = 2_000  # of one command
 _PLAIN = names(
     "program list pipeline command command_name word number string string_content raw_string ansi_c_string concatenation "
     "simple_expansion expansion variable_name special_variable_name redirected_statement file_redirect file_descriptor "
@@ -163,27 +164,26 @@ class _Walk:
         ):
             self._add(Simple((), text_of(node), self._cwd, redirects=found))  # `$(< file)`
         if node.type == "redirected_statement":
-            body = node.child_by_field_name("body")
-            if (
-                body is None or body.type != "command"
-            ):  # `> file`, `{ …; } > file`: the redirection is an act of its own
-                self._add(
-                    Simple(
-                        words=(),
-                        text=text_of(node),
-                        cwd=self._cwd,
-                        redirects=redirects_of(node, self._env()),
-                        span=(node.start_byte, node.end_byte),
-                    )
-                )
+            self._group(node)
         elif node.type == "pipeline":
-            self.pipelines.append([(c.start_byte, c.end_byte) for c in node.children if c.is_named])
+            stages = [_first_of_list(child) for child in node.named_children]
+            self.pipelines.append([(stage.start_byte, stage.end_byte) for stage in stages])
         elif node.type == "variable_assignment":
             self._assign(node)
         elif node.type == "function_definition":
             self._function(node)
         elif node.type in ("for_statement", "while_statement", "c_style_for_statement"):
             self._loop(node)
+
+    def _group(self, node: Node) -> None:
+        """`> file`, `{ …; } > file`: the redirection is an act of its own, and what stands inside reads from it."""
+        body = node.child_by_field_name("body")
+        last = _last(body) if body is not None else node
+        if last.type not in COMMANDS:
+            span = (last.start_byte, node.end_byte)
+            self._add(
+                Simple((), text_of(node), self._cwd, redirects=redirects_of(node, self._env()), span=span)
+            )
 
     def _note_oddities(self, node: Node) -> None:
         """What is legal and yet not plain enough to be sure of."""
@@ -255,7 +255,11 @@ class _Walk:
         outer = _redirected(node)
         redirects = redirects_of(node, env) + (redirects_of(outer, env) if outer is not None else ())
         words += words_behind(node, env) + (words_behind(outer, env) if outer is not None else [])
-        span = (node.start_byte, node.end_byte) if outer is None else (outer.start_byte, outer.end_byte)
+        whole = outer is not None and outer.child_by_field_name("body") == node
+        span = (
+            outer.start_byte if outer is not None and whole else node.start_byte,
+            node.end_byte if outer is None else outer.end_byte,
+        )
         simple = Simple(tuple(words), text_of(node), self._cwd, tuple(assignments), redirects, span)
         self._add(simple)
         if simple.name in ("cd", "pushd", "popd"):
@@ -268,6 +272,9 @@ class _Walk:
             r"\{\s", simple.words[0].text
         ):  # of two groups the grammar takes one for a word
             self.script.broken = "it holds a group inside a negated group"
+        if len(simple.words) > MAX_WORDS:
+            self.script.broken = f"a command in it has more than {MAX_WORDS:,} words"
+            simple.words = simple.words[:MAX_WORDS]
         self.script.commands.append(simple)
 
     def _assign(self, node: Node) -> None:
@@ -309,12 +316,29 @@ class _Walk:
             self.script.bomb = True
 
 
+_AROUND = ("list", "pipeline", "negated_command")
+
+
+def _first_of_list(node: Node) -> Node:
+    """`a | b && c` comes as `a | (b && c)`: only ``b`` reads the pipe."""
+    while node.type == "list" and node.named_children:
+        node = node.named_children[0]
+    return node
+
+
 def _redirected(node: Node) -> Node | None:
-    """The statement that gives the command its redirections."""
+    """The statement that gives the command its redirections. Those of the last of `a && b > c` stand around all of them."""
     outer = node.parent
-    while outer is not None and outer.type == "negated_command":
+    while outer is not None and outer.type in _AROUND and outer.end_byte == node.end_byte:
         outer = outer.parent
     return outer if outer is not None and outer.type == "redirected_statement" else None
+
+
+def _last(node: Node) -> Node:
+    """What the redirections of a statement belong to."""
+    while node.type in _AROUND and node.named_children:
+        node = node.named_children[-1]
+    return node
 
 
 def _after_cd(simple: Simple) -> str | None:
@@ -343,6 +367,5 @@ def _link(commands: list[Simple], pipelines: list[list[tuple[int, int]]]) -> Non
 
 
 def _stage(item: Simple, stages: list[tuple[int, int]]) -> int:
-    return next(
-        (n for n, (start, end) in enumerate(stages) if start <= item.span[0] and item.span[1] <= end), -1
-    )
+    """The part of the pipeline that the command begins in; its redirections may lie behind the whole pipeline."""
+    return next((n for n, (start, end) in enumerate(stages) if start <= item.span[0] < end), -1)

@@ -99,6 +99,8 @@ def _set_by(node: Node) -> Iterator[tuple[str, str]]:
         yield text_of(name_node) if name_node is not None else "", str(node.start_byte)
     elif kind in COMMANDS:
         words = text_of(node).split(None, 1)
+        if kind == "declaration_command" and re.search(r"\s-\w*n", text_of(node)):
+            yield "IFS", "?"  # a reference to another variable: nothing is known any more
         if words and (words[0].strip("\\\"'") in _SETTERS or kind == "unset_command"):
             yield from ((name, "?") for name in re.findall(r"[A-Za-z_]\w*", words[-1]))
     elif kind in ("arithmetic_expansion", "c_style_for_statement") or (

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 
-from .code import code_of
+from .code import Code, code_of
 from .hidden import hidden
-from .interpreters import READERS, SHELLS, STDIN, feeds, printed, script_word
+from .interpreters import READERS, SHELLS, STDIN, feeds, is_interpreter, printed, script_word
 from .shell import Script, Simple, parse
-from .words import Word
+from .words import Word, operands
 from .wrappers import inner, joined
 
 _DEPTH = 8
@@ -28,6 +28,32 @@ def layers(script: Script, depth: int = 0) -> Iterator[tuple[Simple, Script]]:
         yield from _peel(item, script, depth)
     for text in script.buried:
         yield from _inside(text, Simple(words=(), text=text, cwd=None), depth)
+    for text, item in _written_and_run(script):
+        yield from _inside(text, item, depth, guessed=not item.name or item.name not in SHELLS)
+
+
+def _written_and_run(script: Script) -> Iterator[tuple[str, Simple]]:
+    """Scripts that the line itself writes and then runs: ``cat > x.sh <<E … E`` and `sh x.sh`."""
+    written: dict[str, str] = {}
+    for item in script.commands:
+        run = next(
+            (word for word in (*item.words[:1], *operands(item.args)[:1]) if _name(word) in written), None
+        )
+        if run is not None and (run is item.words[0] or item.name in SHELLS or item.name in READERS):
+            yield written[_name(run)], item
+        elif run is not None and is_interpreter(item):
+            yield from ((text, item) for text in Code(written[_name(run)]).commands())
+        texts = [redirect.text for redirect in item.redirects if redirect.operator in ("<<", "<<<")]
+        texts += [printed(item)] if item.name in ("echo", "printf") else []
+        targets = [
+            redirect.target for redirect in item.redirects if redirect.writes and redirect.target is not None
+        ]
+        targets += operands(item.args) if item.name == "tee" else []
+        written.update((_name(target), text) for target in targets for text in texts)
+
+
+def _name(word: Word) -> str:
+    return word.text.rsplit("/", 1)[-1]
 
 
 def _peel(item: Simple, script: Script, depth: int) -> Iterator[tuple[Simple, Script]]:

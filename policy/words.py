@@ -11,6 +11,9 @@ _BARE = frozenset(
     ["word", "number", "variable_name", "special_variable_name", "test_operator", "regex", "extglob_pattern"]
 )
 _MAX_BRACES = 64
+_TEMPORARY = (
+    "/dev/fd/255"  # stands for a fresh file or folder, which nobody else has: neither inside nor outside
+)
 _ESCAPED = re.compile(r"\\(\n|.)", re.DOTALL)
 _IN_QUOTES = re.compile(r'\\([$`"\\\n])')
 
@@ -27,6 +30,32 @@ class Word:
 def names(text: str) -> frozenset[str]:
     """A set of names, written as one text."""
     return frozenset(text.split())
+
+
+def has_flag(args: tuple[Word, ...], letters: str, *long: str) -> bool:
+    """Whether a short cluster holds one of ``letters`` or a long option is a beginning of one of ``long`` (getopt allows it)."""
+    for word in args:
+        text = word.text
+        if text == "--":
+            return False
+        if text.startswith("--") and len(text) > 2:
+            stem = text.split("=", 1)[0]
+            if any(name.startswith(stem) for name in long):
+                return True
+        elif text.startswith("-") and any(letter in text[1:] for letter in letters):
+            return True
+    return False
+
+
+def operands(args: tuple[Word, ...]) -> tuple[Word, ...]:
+    """The words that are no options; all of them after ``--``."""
+    found: list[Word] = []
+    closed = False
+    for word in args:
+        if closed or not word.text.startswith("-") or word.text == "-":
+            found.append(word)
+        closed = closed or word.text == "--"
+    return tuple(found)
 
 
 def text_of(node: Node) -> str:
@@ -134,6 +163,8 @@ def _printed(source: str, env: dict[str, str | None]) -> Word:
     known = re.fullmatch(r"\s*(?:echo|printf|which|command -v|type -[pP])\s+([\w./@%+:, -]+?)\s*", inside)
     if known and not known[1].startswith("-"):
         return Word(" ".join(known[1].split()))
+    if re.fullmatch(r"\s*mktemp(?:\s+-[dqu]+)?\s*", inside):
+        return Word(_TEMPORARY)
     here = env.get("PWD") if inside.strip() == "pwd" else None
     return Word(source, static=False) if here is None else Word(here)
 

@@ -135,7 +135,9 @@ class LeaseBook:
 def repository_lock(path: Path, timeout_s: float = LOCK_TIMEOUT_S) -> Generator[None]:
     """Hold the lock of one repository against every thread and process; a time-out is a failure (openagents#5818)."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    lock = FileLock(str(path))  # a new object each time: one held object would let its own thread in twice
+    lock = FileLock(
+        str(path), mode=0o600
+    )  # a new object each time: one held object would let its own thread in twice
     try:
         lock.acquire(timeout=timeout_s, poll_interval=0.02)
     except Timeout as error:

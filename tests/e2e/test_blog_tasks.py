@@ -108,6 +108,7 @@ def test_a_ticket_of_four_parts_ends_green_with_a_diff_summary_and_nothing_outsi
         call("run_command", {"command": "git diff --stat"}),
         text("users.py: a guard for None. test_users.py: a regression test. 2 files changed."),
     )
+    sandbox.env["OPENDEV_MEMORY__PLAYBOOK"] = "false"
     report = sandbox.here(*TICKET, *JSON).report
     assert (report["status"], report["files_changed"]) == ("done", ["test_users.py", "users.py"])
     for part in (

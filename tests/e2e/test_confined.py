@@ -11,9 +11,8 @@ from opendev.tools.shell import sandbox as shell_sandbox
 from opendev.tools.shell.sandbox import SandboxSettings, choose
 from support.command_line import Sandbox
 from support.model_server import ModelServer, call, text
-from support.swarm_cli import FILES, make_bench, put, sh, task
+from support.swarm_cli import FILES, make_bench, put, report_of, sh, task
 
-pytestmark = pytest.mark.req("SAF-08")
 CACHE = Path(__file__).resolve().parents[2] / ".cache"
 
 
@@ -29,6 +28,7 @@ def outside() -> Iterator[Path]:
 
 
 @pytest.mark.slow
+@pytest.mark.req("SAF-08")
 @pytest.mark.parametrize("runtime", ["local", pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.soak])])
 def test_a_batch_changes_nothing_outside_by_agents_set_up_or_verification(
     tmp_path: Path, outside: Path, runtime: str
@@ -60,11 +60,13 @@ def test_a_batch_changes_nothing_outside_by_agents_set_up_or_verification(
 
 @pytest.mark.slow
 def test_a_batch_without_a_sandbox_says_so_in_its_report(tmp_path: Path) -> None:
-    bench = make_bench(tmp_path)
+    bench = make_bench(tmp_path, {"README": "x\n"})
     bench.sandbox.env["OPENDEV_SANDBOX__MODE"] = "off"
-    done = bench.run(task("a", put("new.py", "n = 1\n")))
-    assert (done.run.sandbox, done.code) == ("none", 0)
-    assert "without a sandbox" in " ".join(done.run.notes)
+    file = bench.tickets(task("a", put("new.py", "n = 1\n")))
+    done = bench.sandbox.here("swarm", "run", str(file), "--runtime", "local", "--output", "json")
+    report = report_of(json.loads(done.stdout))
+    assert (report.sandbox, done.code) == ("none", 0)
+    assert "without a sandbox" in " ".join(report.notes)
     assert "without a sandbox" in done.stderr
 
 

@@ -3,6 +3,7 @@
 import shlex
 import shutil
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -19,6 +20,10 @@ COMMANDS = """\
 0 --version
 0 --help
 0 agents list
+0 sessions list
+2 sessions show none
+2 sessions export none
+2 sessions delete none
 2 agents show Evil
 0 agents show Code-Explorer
 0 config show
@@ -63,6 +68,7 @@ COMMANDS = """\
 0 swarm demo {out}
 1 -p hello
 1 -p hello --mode plan
+1 -p hello --runtime ray
 2 --plain
 """
 
@@ -146,19 +152,47 @@ def tried(sandbox: Sandbox, commands: Sequence[str]) -> Iterator[tuple[str, Outc
             path.name for path in (sandbox.home / "opendev").glob("*")
         }
         assert not given, line
+        assert readable(sandbox.home / "opendev") == [], line
         yield line, outcome
+
+
+def readable(home: Path) -> list[str]:
+    """What of the state root somebody else could read (working copies have the modes of their repository)."""
+    if home.exists() and home.stat().st_mode & 0o077:
+        return [str(home)]
+    files = (
+        path for path in home.rglob("*") if path.is_file() and "worktrees" not in path.relative_to(home).parts
+    )
+    return [str(path) for path in files if path.lstat().st_mode & 0o077 and not path.is_symlink()]
 
 
 @pytest.mark.soak
 @pytest.mark.req("SAF-01", "SAF-04", "SAF-07")
 def test_no_command_lets_it_act_or_changes_it(sandbox: Sandbox) -> None:
-    ends = {
-        line: int(code) for code, _, line in (entry.partition(" ") for entry in COMMANDS.splitlines())
-    }
+    ends = {line: int(code) for code, _, line in (entry.partition(" ") for entry in COMMANDS.splitlines())}
     for line, outcome in tried(sandbox, list(ends)):
         assert outcome.code == ends[line], (line, outcome)
         assert SECRET not in outcome.stdout + outcome.stderr, (line, outcome)
     shutil.rmtree(sandbox.home / "out", ignore_errors=True)
+
+
+@pytest.mark.soak
+@pytest.mark.req("SAF-04")
+def test_a_whole_run_on_it_touches_its_branch_only(sandbox: Sandbox) -> None:
+    """OpenDev's own git works all through it: leases, commits, verification, merge."""
+    marked, before = sandbox.project.parent / "MARK", hostile.state(sandbox.project)
+    ticket = sandbox.home.parent / "ok.toml"
+    ticket.write_text(
+        '[swarm]\ninto = "swarm/x"\n[[task]]\nid = "one"\ngoal = "Say hello."\nverify = "true"\n'
+        'recipe = [ { write = { path = "hello.txt", content = "hello\\n" } } ]\n'
+    )
+    outcome = sandbox.run("swarm", "run", str(ticket), "--dirty", "ignore")
+    assert outcome.code == 0, outcome
+    assert not marked.exists(), marked.read_text()
+    after = hostile.state(sandbox.project)
+    changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    heads = {f".git/{place}/heads/swarm{end}" for place in ("refs", "logs/refs") for end in ("", "/x")}
+    assert {name for name in changed if not name.startswith(".git/objects/")} <= heads
 
 
 @pytest.mark.slow

@@ -1,13 +1,17 @@
 """`opendev -p --continue`, `--resume` and `opendev sessions`: the conversation, the todos, the mode and the costs go on (CLI-03, SES)."""
 
 import json
+import os
 import re
+import signal
+import subprocess
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command_line import Outcome, Sandbox
+from support.command_line import Outcome, Sandbox, end, paired, while_running
 from support.model_server import ModelServer, Reply, Seen, call, failing, text
 from support.repos import make_repo
 
@@ -271,3 +275,106 @@ def test_keys_are_in_no_file_and_files_are_private(sandbox: Sandbox, serve: Serv
         assert path.stat().st_mode & 0o077 == 0, path
     for path in (sandbox.home / "opendev").rglob("*"):
         assert not path.is_dir() or path.stat().st_mode & 0o077 == 0, path
+
+
+@pytest.mark.req("SES-04", "C-28")
+def test_a_killed_run_is_gone_on_with(sandbox: Sandbox, serve: Serve) -> None:
+    """SIGKILL while the model thinks: all that was said is there, and a second process has the session to itself again."""
+    hold = threading.Event()
+
+    def script(seen: Seen) -> Reply:
+        if seen.number == 2:
+            hold.wait(30)
+        return call("list_files", {"path": "."}) if seen.number == 1 else text("On.")
+
+    server = serve(script)
+    process = sandbox.start("-p", "Begin with OTTER.", "--approve", "auto")
+    while_running(process, lambda: len(server.seen) == 2)
+    busy = sandbox.here("-p", "Me too.", "--continue")
+    assert (busy.code, "in use by another process" in busy.stderr) == (2, True)
+    end(process, signal.SIGKILL)
+    hold.set()
+    done = go(sandbox, "Go on.", "--continue")
+    assert done.report["text"] == "On."
+    told = json.dumps(server.seen[-1].messages)
+    assert "OTTER" in told
+    assert paired(server.seen[-1])
+    found = shown(sandbox, "show", done.report["session_id"])
+    assert (found["messages"], found["status"]) == (5, "done")
+
+
+def test_two_sessions_at_once_in_one_project(sandbox: Sandbox, serve: Serve) -> None:
+    gate = threading.Barrier(2, timeout=30)
+
+    def script(seen: Seen) -> Reply:
+        if len(seen.messages) == 2:
+            gate.wait()  # both are at work
+            return call("list_files", {"path": "."})
+        return text(f"End of {said(seen)[0]}")
+
+    serve(script)
+    processes = [
+        sandbox.start("-p", f"Task {n}", "--output", "json", "--runtime", "local", "--approve", "auto")
+        for n in (1, 2)
+    ]
+    for number, process in enumerate(processes, 1):
+        stdout, stderr = process.communicate(timeout=60)
+        assert json.loads(stdout)["text"] == f"End of Task {number}", stderr
+    listed = shown(sandbox, "list")["sessions"]
+    assert sorted(row["title"] for row in listed) == ["Task 1", "Task 2"]
+    assert [row["messages"] for row in listed] == [4, 4]
+
+
+def test_a_disk_that_fills_up_ends_the_run_with_a_sentence(sandbox: Sandbox, serve: Serve) -> None:
+    home = sandbox.home / "opendev"
+    home.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(home)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("no tmpfs can be mounted here")
+    try:
+
+        def script(seen: Seen) -> Reply:
+            if seen.number == 2:
+                subprocess.run(
+                    f"cat /dev/zero > {home}/ballast", shell=True, check=False, capture_output=True
+                )
+            long = "It takes more than the last block. " * 300
+            return call("list_files", {"path": "."}, say=long) if seen.number < 3 else text("On.")
+
+        server = serve(script)
+        done = sandbox.here("-p", "Go.", "--output", "json", "--approve", "auto", "--runtime", "local")
+        assert (done.code, done.report["status"]) == (6, "infra")
+        assert "No space left" in done.stderr
+        (home / "ballast").unlink()
+        again = go(sandbox, "Go on.", "--continue")
+        assert again.report["text"] == "On."
+        assert all(paired(seen) for seen in server.seen)
+    finally:
+        subprocess.run(["umount", "-l", str(home)], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become nobody")
+def test_a_project_that_cannot_be_written_is_told_and_read(
+    sandbox: Sandbox, serve: Serve, tmp_path: Path
+) -> None:
+    """As another user: nothing of the project can be written, its state root can."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(sandbox.project)], check=False)
+    try:
+        (sandbox.project / "a.txt").write_text("HELLO\n")
+        remount = ["mount", "-o", "remount,ro", str(sandbox.project)]
+        if subprocess.run(remount, capture_output=True, check=False).returncode:
+            pytest.skip("no read-only mount can be made here")
+        server = serve(
+            call("write_file", {"file_path": "b.txt", "content": "x"}),
+            call("read_file", {"file_path": "a.txt"}),
+            text("It cannot be written."),
+        )
+        done = sandbox.here("-p", "Go.", "--output", "json", "--approve", "auto", "--runtime", "local")
+        assert done.report["text"] == "It cannot be written."
+        assert "Read-only file system" in json.dumps(server.seen[1].messages)
+        assert "HELLO" in json.dumps(server.seen[2].messages)
+        assert len(shown(sandbox, "list")["sessions"]) == 1
+    finally:
+        subprocess.run(["umount", "-l", str(sandbox.project)], check=False)

@@ -107,6 +107,10 @@ def test_coders_work_and_reviewers_gate(bench: Bench, serve: Serve, model: str) 
     assert (done.run.tokens.input, done.run.tokens.output) == (billed.input, billed.output)
     assert done.run.model_calls == len(server.seen)
     assert done.run.cost_usd > 0
+    shown = json.loads(bench.opendev("sessions", "show", done.run.run_id, "--json").stdout)
+    assert (shown["tokens"], shown["model_calls"]) == (done.run.tokens.model_dump(), done.run.model_calls)
+    assert shown["cost_usd"] == pytest.approx(done.run.cost_usd)
+    assert sum(agent["tokens"]["input"] for agent in shown["agents"]) == billed.input
     assert {seen.dialect for seen in server.seen} == {model.split("/")[0]}
     review = next(seen for seen in server.seen if reviews(seen) and ticket_of(seen) == "good")
     assert review.says("+good")

@@ -12,6 +12,7 @@ from opendev.actors.state.approvals import (
     HubLost,
     Pending,
     Settle,
+    Show,
     Tick,
 )
 from opendev.actors.state.fanout import Caps, Ended, Fanout, Grant, Wish
@@ -29,7 +30,7 @@ ASKS = st.one_of(
             deadline=st.floats(0, 9),
         ),
     ),
-    st.builds(Answered, id=IDS, digest=st.sampled_from("12")),
+    st.builds(Answered, id=IDS, digest=st.sampled_from("12"), wide=st.booleans()),
     st.builds(AgentGone, agent=st.sampled_from("xy")),
     st.builds(Tick, now=st.floats(0, 9)),
     st.builds(Attached, change=st.sampled_from((-1, 1))),
@@ -56,6 +57,20 @@ def test_every_question_is_settled_at_most_once_and_answers_fit(history: list[ap
         assert [p.id for p in desk.pending][: len(order)] == order  # first in, first out
         if not desk.attached:
             assert desk.pending == ()  # fail closed
+
+
+@given(st.lists(ASKS, max_size=40))
+def test_of_questions_that_are_the_same_people_see_one(history: list[approvals.Happening]) -> None:
+    desk, shown = Desk(attached=1), set[str]()
+    for event in history:
+        desk, commands = approvals.step(desk, event)
+        shown = {id for id in shown if desk.find(id)}
+        for command in commands:
+            if isinstance(command, Show):
+                assert command.id not in shown
+                shown.add(command.id)
+        digests = [p.digest for p in desk.pending if p.id in shown]
+        assert sorted(digests) == sorted({p.digest for p in desk.pending})
 
 
 @given(st.lists(st.tuples(st.booleans(), IDS, IDS, st.integers(0, 4)), max_size=60))

@@ -62,7 +62,7 @@ def _files(project: Path, program: Path, mark: Path) -> None:
         (project / f"{name}_.py").write_text(acts)
     for name in ("httpx.py", "sitecustomize.py", "conftest.py", "setup.py", "a.pth"):
         (project / name).write_text(acts if name != "a.pth" else acts.replace("\n", ";"))
-    for name in ("git", "rg", "ast-grep", "bash", "sh", "timeout", "env", "python3"):
+    for name in ("git", "rg", "ast-grep", "bash", "sh", "timeout", "env", "python3", "python"):
         for folder in (project / "bin", project / "node_modules/.bin", project / ".venv/bin"):
             folder.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(program.read_text())
@@ -73,6 +73,9 @@ def _files(project: Path, program: Path, mark: Path) -> None:
     (project / "notes.txt").symlink_to(".env")
     (project / "sgconfig.yml").write_text(
         "ruleDirs: []\ncustomLanguages:\n  x:\n    libraryPath: ./x.so\n    extensions: [py]\n"
+    )
+    (project / "pyrightconfig.json").write_text(
+        '{"venvPath": ".", "venv": ".venv", "pythonPath": "./.venv/bin/python"}'
     )
     (project / "pyproject.toml").write_text('[tool.pytest.ini_options]\naddopts = "-p conftest"\n')
     (project / ".envrc").write_text(f"{program} envrc\n")

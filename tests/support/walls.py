@@ -93,6 +93,7 @@ def make_walls(base: Path, kind: str, marker: dict[str, str], patch: pytest.Monk
     for folder in ("outside", "user/.ssh", "user/.cache", "state/config", "state/worktrees", "temp"):
         (base / folder).mkdir(parents=True)
     (found.home / ".ssh/id_ed25519").write_text(KEY)
+    (found.home / ".netrc").write_text(KEY)
     (found.state / "config/secret").write_text(KEY)
     (found.outside / "file").write_text("as it was\n")
     patch.setattr(places, "_TEMP", (str(base / "temp"),))

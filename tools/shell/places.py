@@ -1,5 +1,6 @@
 """Where confined commands may write, what they may only read, and what they do not see (SAF-04, SAF-08, T-16)."""
 
+import glob
 import os
 import shutil
 from collections.abc import Iterable, Mapping
@@ -26,9 +27,9 @@ def expand(patterns: Iterable[str], env: Mapping[str, str]) -> tuple[Path, ...]:
     for pattern in patterns:
         head, slash, rest = pattern.partition("/")
         if head == "~" or head.startswith("$"):
-            head = env.get("HOME" if head == "~" else head[1:], "")
+            head = glob.escape(env.get("HOME" if head == "~" else head[1:], ""))
         text = head + slash + rest
-        if text.startswith("/"):
+        if text.startswith("/") and text.strip("/"):
             found.update((path.resolve(), None) for path in Path("/").glob(text.strip("/")) if path.exists())
     return tuple(found)
 

@@ -220,7 +220,8 @@ class Sandbox:
 
 
 def _frame(*, alone: bool, network: str) -> list[str]:
-    """What every sandbox of bubblewrap has. Not ``--die-with-parent``: it is bound to a thread; the janitor ends what a dead run left."""
+    """What every sandbox of bubblewrap has. ``--die-with-parent`` is bound to the thread that starts it, so it is for verification
+    only, which the event loop starts; what others leave when a run is killed, the janitor ends."""
     root = os.geteuid() == 0
     rights = [word for name in _CAPABILITIES for word in ("--cap-add", f"CAP_{name}")] if root else []
     gpus = [word for path in expand(_GPUS, {}) for word in ("--dev-bind", str(path), str(path))]
@@ -229,7 +230,7 @@ def _frame(*, alone: bool, network: str) -> list[str]:
         *(["--unshare-net"] if network == "deny" else []),
         *("--ro-bind", "/", "/", "--dev", "/dev"),
         *gpus,
-        *(["--unshare-pid", "--unshare-ipc", "--proc", "/proc"] if alone else []),
+        *(["--unshare-pid", "--unshare-ipc", "--die-with-parent", "--proc", "/proc"] if alone else []),
     ]
 
 

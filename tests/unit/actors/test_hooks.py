@@ -13,7 +13,7 @@ from opendev.core.agent import AgentStatus
 from opendev.core.errors import ErrorKind
 from opendev.core.events import Notice
 from opendev.core.hooks import HookSet
-from opendev.core.ops import Prompt
+from opendev.core.ops import Interrupt, Prompt
 from opendev.tools.shell.reap import process_start
 from support.hooking import hooks as own_hooks
 from support.hooking import python
@@ -190,3 +190,22 @@ async def test_the_end_waits_for_hooks_but_not_for_ever(
     assert loop.time() - started < 5
     assert process_start(pid) is None
     assert any("did not end within 0.2 s" in str(getattr(e, "text", "")) for e in await events_of(hub))
+
+
+@pytest.mark.req("HOK-04", "LOOP-17")
+@pytest.mark.parametrize("event", ["UserPromptSubmit", "SubagentStart"])
+async def test_a_hook_that_is_waited_for_can_be_interrupted(tmp_path: Path, event: str) -> None:
+    own = of((event, f"echo $$ > {tmp_path}/pid; sleep 60; true"))
+    async with hub_on(LocalRuntime(), tmp_path, hooks=own) as hub:
+        steps = (
+            [["say", "hello"]]
+            if event == "UserPromptSubmit"
+            else [["spawn", {"agent": "Leaf", "prompt": PROMPT}]]
+        )
+        run = asyncio.create_task(hub.run_agent(task_of("r", tmp_path, *steps, stream=True)))
+        pid = await number_in(tmp_path / "pid")
+        await hub.submit(Interrupt())
+        report = await asyncio.wait_for(run, 10)
+        assert report.status is AgentStatus.CANCELLED
+        assert hub.counts.spawned == (event == "SubagentStart")
+        await until(lambda: process_start(pid) is None)

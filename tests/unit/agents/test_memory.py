@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from opendev.agents.memory import REFLECT_EVERY
 from opendev.agents.settings import AgentSettings, MemorySettings
-from opendev.context.playbook import Bullet, Playbook
+from opendev.context.playbook import LESSONS, Bullet, Playbook
 from opendev.core.agent import AgentStatus, Budget
 from opendev.core.chat import ModelFailed, ModelReply, ModelRequest, Role, SystemMessage, ThinkingLevel
 from opendev.core.ticket import Delete
@@ -108,6 +108,7 @@ async def test_five_agent_messages_teach_the_playbook_and_the_next_run_is_shown_
         ("Look before you leap.", 1),
         ("Run pytest from the root.", 0),
     ]
+    assert len(after.lessons) == 1
     snapshot = made.home / "runs" / "r1" / "playbook.json"
     assert Playbook.model_validate_json(snapshot.read_bytes()) == after
     assert "Noted: Run pytest from the root." in [e.text for e in made.events if e.kind == "notice"]
@@ -145,6 +146,37 @@ async def test_unreadable_answers_are_asked_for_again(tmp_path: Path) -> None:
     assert "could not be read as JSON" in str(model.learning[1].messages[-1])
     assert "could not be read as a batch of changes" in str(model.learning[3].messages[-1])
     assert [bullet.text for bullet in stored(made).bullets] == ["Run pytest from the root."]
+
+
+def answers(request: ModelRequest) -> str:
+    """Each run has a cause of its own; the retrospective finds what they share."""
+    if "Find what recurs" in str(request.messages[0]):
+        found = {"operations": [{"type": "ADD", "content": "Run every tool from the root."}]}
+        return json.dumps(found)
+    if of(request) == "curator":
+        return json.dumps({"operations": []})
+    return json.dumps(REFLECTION)
+
+
+@pytest.mark.req("MEM-14")
+async def test_every_ten_lessons_of_past_sessions_a_retrospective_distils_a_pattern(tmp_path: Path) -> None:
+    earlier = tuple(f"Task {n}: wrong folder; use the root" for n in range(LESSONS - 2))
+    path = Layout(tmp_path / "home").project(bench(tmp_path, TwoModels(0, answers)).root) / "playbook.json"
+    path.write_text(Playbook(lessons=earlier).to_json())
+    seen: list[tuple[int, int, list[str]]] = []
+    for number in range(3):
+        model = TwoModels(REFLECT_EVERY, answers)
+        made = bench(tmp_path, model)
+        await made.run(id=f"a{number}", run_id=f"r{number}", prompt=f"Newest {number}")
+        asked = [r for r in model.learning if "Find what recurs" in str(r.messages[0])]
+        after = stored(made)
+        seen.append((len(asked), len(after.lessons), [bullet.text for bullet in after.bullets]))
+        if asked:
+            told = asked[0].messages[1].model_dump_json()
+            newest = [f"Newest {n}: wrong folder; run pytest from the root" for n in range(2)]
+            assert [line for line in (*earlier, *newest) if line not in told] == []
+    rule = "Run every tool from the root."
+    assert seen == [(0, LESSONS - 1, []), (1, 0, [rule]), (0, 1, [rule])]
 
 
 @pytest.mark.req("MEM-11", "MEM-12")
@@ -199,10 +231,10 @@ async def test_after_the_first_reflection_memory_costs_a_share_of_the_work(tmp_p
     model = TwoModels(9, usual)
     await bench(tmp_path, model, share=0.1).run()
     assert [of(request) for request in model.learning] == ["reflector", "curator"]
-    model = TwoModels(45, usual)  # of 105 tokens each, so that the memory's 210 are a tenth after twenty answers
+    model = TwoModels(26, usual)  # 105 tokens each: the memory's 210 are a tenth after twenty answers
     made = bench(tmp_path, model, share=0.1)
     await made.run(id="a2")
-    assert [of(request) for request in model.learning] == ["reflector", "curator"] * 3
+    assert [of(request) for request in model.learning] == ["reflector", "curator"] * 2
     assert "step 6" in str(model.learning[2].messages[1])  # nothing between the two is left out
     assert "step 20" in str(model.learning[2].messages[1])
 

@@ -281,7 +281,7 @@ async def test_every_request_is_the_pickers(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.req("RET-07")
 async def test_what_a_rule_forbids_is_not_attached_either(tmp_path: Path) -> None:
     class Closed(Gate):
-        def judge(self, tool: object, args: object) -> Verdict:
+        def judge(self, tool: object, args: object, *, by_hook: bool = False) -> Verdict:
             return deny("rules", "not this file")
 
     ctx = make_context(tmp_path)

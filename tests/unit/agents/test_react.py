@@ -10,7 +10,15 @@ from opendev.agents import react as react_module
 from opendev.agents.iteration import IterationContext
 from opendev.core.agent import AgentStatus, Budget
 from opendev.core.approval import ApprovalLevel
-from opendev.core.chat import FinishReason, ModelReply, ModelRequest, Role, SystemMessage, UserMessage
+from opendev.core.chat import (
+    FinishReason,
+    ModelFailed,
+    ModelReply,
+    ModelRequest,
+    Role,
+    SystemMessage,
+    UserMessage,
+)
 from opendev.core.errors import ErrorKind
 from opendev.core.events import AssistantText, Verified
 from opendev.core.ports import CommandResult
@@ -229,6 +237,27 @@ async def test_a_message_at_the_very_end_is_not_lost(tmp_path: Path) -> None:
     assert bench.model.requests[1].messages[-1] == UserMessage(content="also do B")
     assert bench.agent is not None
     assert not bench.agent.inject("too late")
+
+
+@pytest.mark.req("LOOP-19")
+@pytest.mark.parametrize("how", ["the model fails", "the cap is reached", "interrupted"])
+async def test_a_message_beside_an_end_without_success_stays_in_the_conversation(
+    tmp_path: Path, how: str
+) -> None:
+    bench = Bench(tmp_path)
+
+    def last_moment(request: ModelRequest) -> ModelReply | ModelFailed:
+        assert bench.agent is not None
+        assert bench.agent.inject("also do B")
+        if how == "interrupted":
+            bench.token.set("stop")
+        return says("So far: A.") if request.tools == () else failed("the provider is down")
+
+    bench.model.add(*([calls(call("list_files", "l"))] if how == "the cap is reached" else []), last_moment)
+    budget = Budget(max_iterations=1 if how == "the cap is reached" else None)
+    report = await bench.run(budget=budget)
+    assert report.status is not AgentStatus.DONE
+    assert "also do B" in await asyncio.to_thread(Path(report.transcript).read_text)
 
 
 @pytest.mark.req("LOOP-14")

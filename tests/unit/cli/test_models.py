@@ -90,6 +90,7 @@ def test_stale_data_is_served_while_it_is_renewed(cli: CommandLine, server: Cata
     os.utime(cli.home / "cache" / ".last_sync", (1, 1))
     server.body = json.dumps({"acme": {"models": {"big": {"limit": {"context": 600_000}}}}}).encode()
     server.gate.clear()
+    cli.patch.setattr(catalogue, "BLOCK_S", 60)  # only a start without any cache waits
     renewing = keep_current(open_project(None), [UNKNOWN])
     assert renewing is not None
     assert window_of(UNKNOWN) == 500_000

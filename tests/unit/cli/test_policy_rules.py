@@ -1,12 +1,12 @@
 """`opendev policy check --rules` and the stores behind it (cli.md, APR-02, APR-05)."""
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from opendev.store.consent import agree
+from opendev.store.history import CommandHistory
+from opendev.store.layout import Layout
 
 from .conftest import CommandLine
 
@@ -67,7 +67,7 @@ def test_a_file_that_is_unclear_ends_with_its_line_and_field(
     assert "Traceback" not in done.err
     (cli.home).mkdir(exist_ok=True)
     (cli.home / "permissions.json").write_text(text)
-    for words in (("policy", "check", "--", "ls"), ("tools", "run", "list_files")):
+    for words in (("policy", "check", "--", "ls"), ("tools", "run", "list_files"), ("config", "check")):
         own = cli(*words)
         assert own.code == 2, own
         assert says in own.err
@@ -83,11 +83,14 @@ def test_a_missing_file_is_said(cli: CommandLine) -> None:
 def test_a_projects_rules_count_as_far_as_it_is_trusted(cli: CommandLine) -> None:
     path = write(cli.project / ".opendev/permissions.json", ALLOW, DENY)
     assert [decision(cli, "--", command) for command in ("make", "git push")] == ["ask", "deny"]
-    agree(cli.home, str(path), hashlib.sha256(path.read_bytes()).hexdigest())
+    assert "(1) are not used" in cli("config", "check").err
+    assert cli("config", "trust", ".opendev/permissions.json").code == 0
     assert [decision(cli, "--", command) for command in ("make", "git push")] == ["allow", "deny"]
+    write(path, ALLOW, {**ALLOW, "pattern": "curl"})  # other content: consent is gone
+    assert [decision(cli, "--", command) for command in ("make", "curl x.test")] == ["ask", "ask"]
 
 
-@pytest.mark.req("APR-03", "SHL-02")
+@pytest.mark.req("APR-03", "APR-07", "SHL-02")
 def test_a_tool_run_by_hand_obeys_the_rules(cli: CommandLine) -> None:
     write(
         cli.home / "permissions.json",
@@ -97,3 +100,8 @@ def test_a_tool_run_by_hand_obeys_the_rules(cli: CommandLine) -> None:
     args = [json.dumps({"command": f"touch {name}"}) for name in ("a", "b")]
     assert [cli("tools", "run", "run_command", "--args", one).code for one in args] == [0, 7]
     assert [path.name for path in cli.project.iterdir()] == ["a"]
+    history = CommandHistory(Layout(cli.home).project(cli.project))
+    assert [(row.command, row.action) for row in history.decisions()] == [
+        ("touch a", "allow"),
+        ("touch b", "deny"),
+    ]

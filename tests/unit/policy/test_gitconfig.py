@@ -42,6 +42,9 @@ def add(repo: Path, text: str) -> None:
         ("[core]\n\tworktree = /", "core.worktree"),
         ("[core]\n\tfsmonitor = true\n\thooksPath = .husky", ""),
         ('[filter "lfs"]\n\tclean = git-lfs clean -- %f\n\tprocess = git-lfs filter-process', ""),
+        ('[filter "c"]\n\tclean = "git-crypt clean"\n[diff "p"]\n\ttextconv = exiftool', ""),
+        ('[filter "c"]\n\tclean = git-lfs clean; ./x', "filter.c.clean"),
+        ('[filter "c"]\n\tclean = sh x', "filter.c.clean"),
         ('[user]\n\tname = x\n[remote "o"]\n\turl = https://x\n[alias]\n\tst = !./x', ""),
     ],
 )  # fmt: skip

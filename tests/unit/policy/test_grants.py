@@ -36,7 +36,7 @@ def answer(request: ApprovalRequest, decision: str) -> ApprovalAnswer:
         ("python3 -m pytest", [("command", "python3 -m pytest")]),
         ("python3 setup", [("command", "python3 setup")]),
         ("rm a", [("command", "rm a")]),
-        ("env A=1 make test", [("command", "env A=1 make test"), ("prefix", "make test")]),
+        ("env A=1 make test", [("command", "env A=1 make test")]),
         ("make $TARGET", []),
         ("make 'unterminated", []),
         ("; ".join(f"tool{n} x" for n in range(9)), []),
@@ -104,6 +104,10 @@ def test_a_grant_covers_what_was_said_and_nothing_beside_it() -> None:
     assert not found.cover(asked(command="npm publish"))
     assert not found.cover(asked(command="npm install x; npm publish"))
     assert not found.cover(asked(keep="session", command="npm install x > log"))
+    push = asked(command="git push")
+    found.note(push, answer(push, "session"))
+    assert found.cover(asked(command="git push origin"))
+    assert not found.cover(asked(keep="session", command="git push --force"))  # confirmed at every level
     exact = asked(keep="session", command="rm -rf build")
     found.note(exact, answer(exact, "session"))
     assert found.cover(exact)

@@ -16,7 +16,9 @@ from opendev.tools.catalog import BUILTIN
 TOOLS = {tool.name: tool for tool in BUILTIN}
 ROOT = Path("/work/proj")
 AUTO, SEMI, MANUAL = ApprovalLevel.AUTO, ApprovalLevel.SEMI_AUTO, ApprovalLevel.MANUAL
-CASES = Path("/work/shared/cases/cases.jsonl")
+CASES: list[dict[str, Any]] = [
+    json.loads(line) for line in Path(__file__).with_name("rule_cases.jsonl").read_text().splitlines()
+]
 
 
 def rule(kind: str, pattern: str, action: str, priority: int = 0, **more: Any) -> Rule:
@@ -41,6 +43,9 @@ def judged(command: str, level: ApprovalLevel, *rules: Rule, narrowing: tuple[Ru
         (rule("command", "cargo check", "auto_approve"), "cargo check --release", "ask"),
         (rule("command", "cargo check", "auto_approve"), "cargo check 2>&1", "allow"),
         (rule("command", "cargo check", "auto_approve"), "cargo check > ~/.zshrc", "ask"),
+        (rule("command", "make all > log && make", "auto_approve"), " make all > log && make", "allow"),
+        (rule("command", "make all > log && make", "auto_approve"), "make all > log && make x", "ask"),
+        (rule("command", "make all > ../x", "auto_approve"), "make all > ../x", "ask"),
         (rule("prefix", "git", "auto_approve"), "git push origin main", "allow"),
         (rule("prefix", "git", "auto_approve"), "gitk", "ask"),
         (rule("prefix", "git", "auto_approve"), "git status; rm -rf x", "ask"),
@@ -52,6 +57,8 @@ def judged(command: str, level: ApprovalLevel, *rules: Rule, narrowing: tuple[Ru
         (rule("prefix", "git diff", "auto_approve"), "git diff --output=x", "ask"),
         (rule("prefix", "git diff", "auto_approve"), "git difftool -y", "ask"),
         (rule("prefix", "xargs", "auto_approve"), "ls | xargs touch", "ask"),
+        (rule("prefix", "hash", "auto_approve"), "hash -p ./x make", "ask"),
+        (rule("pattern", "(?s).*", "auto_approve"), "make(){ npm test; }; make", "ask"),
         (rule("pattern", "npm (test|run lint)", "auto_approve"), "npm run lint", "allow"),
         (rule("pattern", "npm (test|run lint)", "auto_approve"), "npm test x", "ask"),
         (rule("pattern", "npm .*", "auto_approve"), "npm 'a\nb'", "ask"),
@@ -141,34 +148,31 @@ def test_a_foreign_projects_rules_only_narrow() -> None:
     assert judged("make", AUTO, allow, narrowing=(ask,)).decision == "ask"
 
 
-@pytest.mark.skipif(not CASES.exists(), reason="the shared cases are not here")
 @pytest.mark.req("APR-02", "SHL-02")
-def test_shared_cases_with_rules() -> None:
-    wrong: list[str] = []
-    for line in CASES.read_text().splitlines():
-        case = json.loads(line)
-        given = case["input"].get("rules", {})
-        if case["group"] != 2 or not any("_" in key and key != "builtin_safe" for key in given):
-            continue
-        actions = {"allow": "auto_approve", "deny": "auto_deny", "ask": "require_approval"}
-        rules = having(
-            *(
-                rule("command" if kind == "exact" else kind, pattern, actions[what])
-                for key, patterns in given.items()
-                if key not in ("default", "builtin_safe")
-                for what, _, kind in [key.partition("_")]
-                for pattern in patterns
-            )
+@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
+def test_cases_with_rules(case: dict[str, Any]) -> None:
+    """The shared cases of group 2 that come with rules; "not_allow" is a question or a refusal."""
+    kinds = {"exact": "command"}
+    actions = {"allow": "auto_approve", "deny": "auto_deny", "ask": "require_approval"}
+    rules = having(
+        *(
+            rule(kinds.get(kind) or kind, pattern, actions[what])
+            for key, patterns in case["rules"].items()
+            if key not in ("default", "builtin_safe")
+            for what, _, kind in [key.partition("_")]
+            for pattern in patterns
         )
-        level = AUTO if given.get("default") == "allow" else MANUAL
-        wanted = {"not_allow": ("ask", "deny"), "block_or_deny": ("deny",), "allow": ("allow",)}
-        rows = [(c, wanted[case["check"]["decision"]]) for c in case["input"].get("commands", ())]
-        rows += [(c, (decision,)) for c, decision in case["check"].get("also", {}).items()]
-        for command, right in rows:
-            found = judge_command(command, level, (ROOT,), permissions=rules)
-            if found.decision not in right and command != "cargo  check":  # the same words: it "may match"
-                wrong.append(f"{case['id']} {command!r}: {found}")
-    assert wrong == []
+    )
+    level = AUTO if case["rules"].get("default") == "allow" else MANUAL
+    wanted = {"not_allow": ("ask", "deny"), "block_or_deny": ("deny",), "allow": ("allow",)}
+    rows = [(command, wanted[case["decision"]]) for command in case["commands"]]
+    rows += [(command, (decision,)) for command, decision in case["also"].items()]
+    wrong = {
+        command: found
+        for command, right in rows
+        if (found := judge_command(command, level, (ROOT,), permissions=rules)).decision not in right
+    }
+    assert wrong == {}
 
 
 def test_a_slow_expression_refuses_and_never_allows() -> None:

@@ -57,6 +57,24 @@ def test_settings_and_gits_own_are_asked_about_even_when_absent(root: Path, comm
     assert judged(command.format(root=root), root) != "allow"
 
 
+@pytest.mark.req("SAF-09")
+@pytest.mark.parametrize(
+    "command",
+    ["opendev config trust .opendev/x", "opendev hooks trust", "opendev mcp enable evil", "opendev config set approval auto", "opendev -p x",
+     "opendev skills trust evil", ".venv/bin/opendev hooks trust", "python3 -m opendev hooks trust", "uv run opendev hooks trust",
+     "opendev --working-dir . hooks trust", "opendev config set model 'config show'", "timeout 5 opendev mcp add x y",
+     "opendev tools run read_file --args x", "bash -c 'opendev hooks trust'", "opendev config check --approve auto"],
+)  # fmt: skip
+def test_an_agent_cannot_give_the_consent_of_its_user(root: Path, command: str) -> None:
+    assert judged(command, root) == "ask"
+
+
+@pytest.mark.parametrize("command", ["opendev doctor", "opendev --version", "opendev config show", "opendev --working-dir . agents list",
+                                     "grep opendev README.md", "pip install opendev", "uv add opendev"])  # fmt: skip
+def test_it_may_look(root: Path, command: str) -> None:
+    assert judged(command, root) == "allow"
+
+
 @pytest.mark.parametrize(
     "command",
     [

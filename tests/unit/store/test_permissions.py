@@ -143,7 +143,9 @@ def test_the_schema_comes_from_the_model_and_stands_in_the_documents() -> None:
     rule = schema["$defs"]["Rule"]
     assert set(rule["required"]) == {"rule_type", "pattern", "action"}
     assert set(schema["$defs"]["RuleType"]["enum"]) == {"pattern", "command", "prefix", "danger"}
-    page = (Path(__file__).resolve().parents[3] / "docs/approvals.md").read_text()
+    docs = Path(__file__).resolve().parents[3] / "docs"
+    assert json.loads((docs / "permissions.schema.json").read_text()) == schema
+    page = (docs / "approvals.md").read_text()
     for name in (
         *rule["properties"],
         *schema["$defs"]["RuleType"]["enum"],

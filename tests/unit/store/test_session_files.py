@@ -13,6 +13,7 @@ from filelock import FileLock
 from opendev.core.chat import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
 from opendev.core.errors import ErrorKind, OpenDevError
 from opendev.core.session import SessionMeta
+from opendev.store.atomic import write_atomic
 from opendev.store.layout import Layout
 from opendev.store.records import TranscriptLine, read_lines, rows_of
 from opendev.store.session_files import SessionFiles
@@ -370,3 +371,32 @@ def test_a_long_path_has_a_folder_of_its_own(tmp_path: Path) -> None:
 def test_lines_of_the_first_version_are_read() -> None:
     old = b'{"schema":1,"at":"t","message":{"role":"user","content":"a","msg_class":"user","images":[]}}\n'
     assert list(read_lines([old])) == [TranscriptLine(at="t", message=UserMessage(content="a"))]
+
+
+def test_d07_a_file_that_is_a_mount_point_is_replaced_in_place(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "state" / "target"
+    target.parent.mkdir()
+    source.write_text("old")
+    target.write_text("")
+    if subprocess.run(["mount", "--bind", source, target], capture_output=True, check=False).returncode:
+        pytest.skip("no bind mount can be made here")
+    try:
+        write_atomic(target, b"new")
+        assert target.read_text() == source.read_text() == "new"
+        assert [entry.name for entry in target.parent.iterdir()] == ["target"]
+    finally:
+        subprocess.run(["umount", "-l", target], check=True)
+
+
+def test_a_state_root_that_is_read_only_lists_what_it_has(small_disk: Path) -> None:
+    store = SessionStore(Layout(small_disk / "home"), small_disk)
+    files = store.files("s1")
+    files.append([NEW])
+    files.update(lambda _: SessionMeta(id="s1", metadata={"message_count": 1, "title": "T"}))
+    (store.folder / "sessions-index.json").unlink()
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    assert [entry.title for entry in store.entries()] == ["T"]
+    with pytest.raises(OpenDevError, match="Read-only file system"):
+        files.append([NEW])
+    with pytest.raises(OpenDevError, match="Read-only file system"), store.resume():
+        pass

@@ -19,7 +19,7 @@ def test_no_page_is_stale() -> None:
 
 def test_a_page_names_arguments_defaults_effects_and_aliases() -> None:
     run = next(page_of(tool) for tool in BUILTIN if tool.name == "run_command")
-    assert "| `command` | string | required | Shell command, run by bash. |" in run
+    assert "| `command` | string | required | Run by bash. |" in run
     assert "| `background` | boolean | `false` |" in run
     assert "`cmd` for `command`" in run
     assert "Effects: exec, net, read, write. In plan mode: shut." in run

@@ -8,7 +8,8 @@ from opendev.core.errors import ErrorKind, OpenDevError
 from opendev.core.model import Frozen
 from opendev.core.tool import Tool, ToolContext, ToolResult
 from opendev.tools.catalog import BUILTIN, RECIPE
-from opendev.tools.schema import card, dump_args, parse_args, schema_of
+from opendev.tools.registry import CORE, ToolRegistry
+from opendev.tools.schema import card, dump_args, lean, parse_args, schema_of
 from opendev.tools.write_todos import TOOL as WRITE_TODOS
 from pydantic import Field
 
@@ -148,3 +149,45 @@ def test_the_card_shows_everything_and_each_command() -> None:
     long = card(TOOL, Args(text="x" * 30_000))
     assert "10,000 more characters" in long
     assert len(long) < 21_000
+
+
+@pytest.mark.parametrize("tool", [*BUILTIN, *RECIPE], ids=lambda tool: tool.name)
+def test_what_is_sent_keeps_all_a_model_needs(tool: Tool[Any]) -> None:
+    whole, sent = schema_of(tool), lean(schema_of(tool))
+    assert sent.get("required") == whole.get("required")
+    assert list(sent["properties"]) == list(whole["properties"])
+    for name, field in whole["properties"].items():
+        shown = sent["properties"][name]
+        assert shown.get("description") == field.get("description")
+        assert "enum" not in field or shown["enum"] == field["enum"]
+        assert "type" not in field or shown["type"] == field["type"]
+    text = json.dumps(sent)
+    assert [word for word in ("null", "maxLength", "minLength") if word in text] == []
+
+
+def test_a_property_may_be_called_default_and_a_default_that_says_something_stays() -> None:
+    schema = {
+        "type": "object",
+        "properties": {
+            "default": {"type": "string", "default": ""},
+            "maxLength": {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}], "default": None},
+            "lines": {"type": "integer", "default": 100},
+            "either": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+        },
+    }
+    assert lean(schema)["properties"] == {
+        "default": {"type": "string"},
+        "maxLength": {"type": "integer", "minimum": 1},
+        "lines": {"type": "integer", "default": 100},
+        "either": {"anyOf": [{"type": "integer"}, {"type": "string"}]},
+    }
+
+
+def test_the_catalogue_stays_small() -> None:
+    """Every request carries it: 35 tools in less than 25 kB, the core of 16 in less than 15 (N-05)."""
+    sizes = {
+        t.name: len(json.dumps(t.model_dump(), separators=(",", ":")))
+        for t in ToolRegistry(BUILTIN).schemas()
+    }
+    assert sum(sizes.values()) < 24_500
+    assert sum(size for name, size in sizes.items() if name in CORE) < 14_500
