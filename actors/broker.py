@@ -49,6 +49,7 @@ class Broker:
 
     def __init__(self, settings: HubSettings, ports: HubPorts, hub: BrokerPorts) -> None:
         self._settings, self._ports, self._hub = settings, ports, hub
+        self.specs = ports.specs
         caps = Caps(depth=settings.max_depth, total=settings.max_total, children=settings.max_children)
         self._fanout = Fanout(caps)
         self._inbox = Inbox(ports.run_dir / "reports.jsonl")
@@ -73,7 +74,7 @@ class Broker:
                 "Spawn a Planner or an agent that only reads; present the plan first.",
             )
         child_id = request.resume or new_id()
-        place = self._isolation.place(self._ports.specs[spec.name], spec)
+        place = self._isolation.place(self.specs[spec.name], spec)
         same = "" if earlier else canonical([parent_id, spec.name, request.prompt])
         if holder := self._hub.board.holder(same):
             raise OpenDevError(
@@ -162,10 +163,10 @@ class Broker:
         return report
 
     def _spec(self, parent: AgentTask, name: str) -> AgentSpec:
-        spec = self._ports.specs.get(name)
+        spec = self.specs.get(name)
         if spec is None:
-            near = difflib.get_close_matches(name, self._ports.specs, n=3, cutoff=0.4)
-            known = ", ".join(near or sorted(self._ports.specs))
+            near = difflib.get_close_matches(name, self.specs, n=3, cutoff=0.4)
+            known = ", ".join(near or sorted(self.specs))
             raise OpenDevError(
                 ErrorKind.NOT_FOUND, f"There is no agent type {name!r}.", f"Use one of: {known}."
             )

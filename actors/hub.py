@@ -1,9 +1,10 @@
 """The hub: the one place in the driver where agents are run, watched and ended, and where all mail and events pass (ACT-04)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
 
-from ..core.agent import AgentReport, AgentTask
+from ..core.agent import AgentReport, AgentSpec, AgentTask
 from ..core.chat import Usage
 from ..core.errors import ErrorInfo, ErrorKind, OpenDevError
 from ..core.events import AgentFinished, Cost, Event, Notice
@@ -32,7 +33,7 @@ from ..core.mail import (
 from ..core.ops import AnswerApproval, AnswerQuestion, Interrupt, Op, Prompt
 from ..core.ports import Ref
 from ..core.ticket import AgentCounts
-from ..tools.shell.reap import HAS_PROC, kill_marked
+from ..tools.shell.reap import HAS_PROC
 from . import ray_session
 from .asks import AskDesk
 from .audit import Audit
@@ -43,7 +44,7 @@ from .hooks import RunHooks
 from .janitor_pipe import Janitor
 from .permits import Permits
 from .postroom import Postroom, agent_of
-from .runs import Live, RunPorts, failure, verdict, work
+from .runs import Live, RunPorts, failure, reap, verdict, work
 from .sides import HubPorts, HubSettings, Sides, SidesPorts
 from .state import supervision
 from .state.supervision import Bury, HostDown, Over, Placed, Started, Stop, StopAsked, Tree
@@ -127,7 +128,7 @@ class Hub:
             await self._sides.close()
         except OpenDevError as error:
             self.emit(Notice(level="error", text=error.info.sentence()))
-        await self._reap({RUN_MARK: self._settings.run_id})
+        await reap({RUN_MARK: self._settings.run_id}, self.emit)
         await self._postroom.close()
         await self._events.close()
         if self._janitor_up:
@@ -146,6 +147,11 @@ class Hub:
     async def ensure_ray(self) -> bool:
         """Start Ray now. False when it cannot be had; agents then run in this process and a notice says why."""
         return await self._sides.ensure_ray()
+
+    async def refit(self, worker: dict[str, Any], specs: Mapping[str, AgentSpec]) -> None:
+        """The agents that are started from now on are built from these settings, and may be of these types (REPL-06)."""
+        self._broker.specs = specs
+        await self._sides.refit(worker)
 
     async def run_agent(self, task: AgentTask) -> AgentReport:
         """Run one agent to its end. Whatever happens is a report; only cancellation of the caller is raised."""
@@ -246,9 +252,9 @@ class Hub:
         if live.host is not None and live.pool is not None:
             if live.broken and live.host.agents == {task.id}:
                 await live.pool.discard(live.host)
-            live.pool.release(live.host, task.id)
+            live.pool.release(live.host, task.id, keep=task.stream)
         if live.broken or not task.stream:  # the foreground agent's servers may be for its next turn
-            await self._reap({RUN_MARK: self._settings.run_id, AGENT_MARK: task.id})
+            await reap({RUN_MARK: self._settings.run_id, AGENT_MARK: task.id}, self.emit)
         self._postroom.forget(task.id)
         report = verdict(live, self._ports.clock)
         self.emit(
@@ -296,7 +302,7 @@ class Hub:
         if not live.call.done():
             live.broken = True
             live.call.cancel()
-        await self._reap({RUN_MARK: self._settings.run_id, AGENT_MARK: stop.agent})
+        await reap({RUN_MARK: self._settings.run_id, AGENT_MARK: stop.agent}, self.emit)
         await asyncio.wait({live.call})
 
     async def _flag(self, stop: Stop) -> None:
@@ -311,14 +317,6 @@ class Hub:
                     await live.host.ref.ask("cancel", stop.agent, stop.reason)
         except (OpenDevError, TimeoutError):
             return
-
-    async def _reap(self, marker: dict[str, str]) -> None:
-        if not HAS_PROC:
-            return
-        try:
-            await kill_marked(marker)
-        except OpenDevError as error:
-            self.emit(Notice(level="error", text=error.info.sentence()))
 
     async def _host_down(self, down: Down) -> None:
         self._tree, commands = supervision.step(self._tree, HostDown(down.name, down.reason))

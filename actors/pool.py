@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..core.errors import ErrorKind, OpenDevError
@@ -15,13 +15,17 @@ IDLE_S = 60.0
 
 @dataclass(eq=False, slots=True)
 class Host:
-    """One worker. ``exclusive`` while a writer or a main agent has it; ``kind`` is the type of the agents it serves."""
+    """One worker. ``exclusive`` while a writer or a main agent has it; ``kind`` is the type of the agents it serves.
+
+    ``kept``: the foreground agent whose next run it waits for, with its background tasks; nobody else gets it.
+    """
 
     ref: Ref
     pid: int
     agents: set[str] = field(default_factory=set[str])
     exclusive: bool = False
     kind: str = ""
+    kept: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,8 @@ class HostPool:
                 raise OpenDevError(ErrorKind.INFRA, f"Agent {agent} got no process: its runtime was ended.")
             role = f"{kind}, writing" if exclusive else kind
             more = exclusive or self._wants_more(kind)
-            host = next((h for h in self._hosts if more and not h.agents), None)
+            free = [h for h in self._hosts if more and not h.agents and h.kept in ("", agent)]
+            host = max(free, key=lambda h: h.kept, default=None)
             if host is None and more and self._room(exclusive=exclusive):
                 self._starting += 1
                 self._booting[role] += 1
@@ -109,9 +114,11 @@ class HostPool:
         """Let those who wait for a host look again."""
         self._news.set()
 
-    def release(self, host: Host, agent: str) -> None:
-        """The agent is done; an idle host is kept for the next one, for 60 s beyond the warm ones."""
+    def release(self, host: Host, agent: str, *, keep: bool = False) -> None:
+        """The agent is done; an idle host is kept for the next one, for 60 s beyond the warm ones. ``keep``: it is the
+        foreground agent, and what runs for it is there in its next turn."""
         host.agents.discard(agent)
+        host.kept = agent if keep else host.kept
         if not host.agents:
             host.exclusive = False
             asyncio.get_running_loop().call_later(IDLE_S, self._expire, host)
@@ -123,6 +130,15 @@ class HostPool:
             self._hosts.remove(host)
         await self._runtime.kill(host.ref)
         self._news.set()
+
+    async def refit(self, settings: dict[str, Any]) -> None:
+        """Every host, and those to come, build their next agents from ``settings``."""
+        self._plan = replace(self._plan, args=(settings, *self._plan.args[1:]))
+        for host in tuple(self._hosts):
+            try:
+                await host.ref.ask("configure", settings)
+            except OpenDevError:
+                await self.discard(host)  # it died, or is none the settings can be told
 
     async def close(self) -> None:
         """End all hosts."""
@@ -157,7 +173,8 @@ class HostPool:
         that host will be free, so nobody can wait for ever. When every host is held by an agent that waits for others (which
         may, in the end, wait for this one) it shares, best with its own ancestors: they do nothing until it has ended.
         """
-        readers = self._alike(kind) or [h for h in self._hosts if not h.exclusive]
+        hosts = [h for h in self._hosts if h.agents or not h.kept]
+        readers = self._alike(kind) or [h for h in hosts if not h.exclusive]
         if (
             not exclusive
             and readers
@@ -165,9 +182,9 @@ class HostPool:
             and not (self._coming and self._wants_more(kind))
         ):
             return min(readers, key=lambda h: len(h.agents))
-        if self._starting or any(all(map(self._working, h.agents)) for h in self._hosts):
+        if self._starting or any(all(map(self._working, h.agents)) for h in hosts):
             return None
-        return min(self._hosts, key=lambda h: (not h.agents <= above, len(h.agents)), default=None)
+        return min(hosts, key=lambda h: (not h.agents <= above, len(h.agents)), default=None)
 
     async def _start(self, reserve: str = "") -> Host:
         """The caller has counted it in ``_starting``, at the moment of its decision: two calls must not start one too many."""
@@ -197,7 +214,7 @@ class HostPool:
 
     def _refill(self, at_once: int = 1) -> None:
         """Towards the warm number, one by one: agents that were just placed need the cores more."""
-        idle = sum(1 for h in self._hosts if not h.agents) + self._starting
+        idle = sum(1 for h in self._hosts if not h.agents and not h.kept) + self._starting
         room = self._plan.cap - len(self._hosts) - self._starting
         for _ in range(min(self._warm - idle, room, at_once - self._starting)):
             self._starting += 1
@@ -212,7 +229,7 @@ class HostPool:
             self._refill()
 
     def _expire(self, host: Host) -> None:
-        idle = [h for h in self._hosts if not h.agents]
+        idle = [h for h in self._hosts if not h.agents and not h.kept]
         if host in idle and len(idle) > self._warm and not self._closed:
             self._background(self.discard(host))
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from ..core.agent import AgentReport, AgentStatus, AgentTask
 from ..core.clock import Clock
 from ..core.errors import ErrorInfo, ErrorKind, OpenDevError
-from ..core.events import AgentStarted, Event
+from ..core.events import AgentStarted, Event, Notice
+from ..tools.shell.reap import HAS_PROC, kill_marked
 from .permits import Permits
 from .pool import Host, HostPool
 from .sides import Sides
@@ -68,6 +69,16 @@ async def work(live: Live, ports: RunPorts) -> AgentReport:
         live.late = live.broken = True
         raise
     return AgentReport.model_validate_json(answer)
+
+
+async def reap(marker: dict[str, str], emit: Callable[[Event], None]) -> None:
+    """End every process that bears the marks; what would not die is told."""
+    if not HAS_PROC:
+        return
+    try:
+        await kill_marked(marker)
+    except OpenDevError as error:
+        emit(Notice(level="error", text=error.info.sentence()))
 
 
 def verdict(live: Live, clock: Clock) -> AgentReport:

@@ -40,6 +40,10 @@ class SharedServers:
                 manager, self._manager = self._manager, None
                 await manager.close()
 
+    def fit(self, servers: tuple[McpServer, ...]) -> None:
+        """The servers of the next start."""
+        self._servers = servers
+
     def _tell(self, text: str) -> None:
         if self._latest is not None:
             task, emit = self._latest

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -179,6 +179,12 @@ class Sides:
             await self._runtime.stop()
         await self._ports.local.stop()
         self._ray = None
+
+    async def refit(self, worker: dict[str, Any]) -> None:
+        """Hosts build their next agents from these settings."""
+        self._ports = replace(self._ports, worker=worker)
+        for side in filter(None, (self._local, self._ray)):
+            await side.pool.refit({**worker, "window_s": 0.0} if side is self._local else worker)
 
     def _here(self) -> Side:
         if self._local is None:

@@ -39,6 +39,7 @@ class WorkerSettings(Frozen):
     agent: AgentSettings = AgentSettings()
     diagnostics: bool = True  # of language servers, after edits (FIL-10)
     sandbox: SandboxSettings = SandboxSettings()
+    keep: bool = False  # the foreground agent's background tasks live on until its next run: it is a conversation
     window_s: float = WINDOW_S  # 0 in process: nothing is saved by waiting there
 
 
@@ -50,6 +51,7 @@ class Worker:
         self._post, self._model = post, model
         self._clock = SystemClock()
         self._running: dict[str, tuple[Any, InterruptToken]] = {}
+        self._kept: dict[str, Any] = {}  # background tasks of the one foreground agent
         env = {**self._settings.child_env, RUN_MARK: self._settings.run_id}
         self._servers = SharedServers(self._settings.agent.mcp, env, self._clock)
 
@@ -57,13 +59,17 @@ class Worker:
         """Its process, and the agents that live here."""
         return {"pid": os.getpid(), "agents": sorted(self._running)}
 
+    async def configure(self, settings: dict[str, Any]) -> None:
+        """Build the next agents from other ``WorkerSettings``; who runs is not disturbed."""
+        self._settings = WorkerSettings.model_validate(settings)
+        self._servers.fit(self._settings.agent.mcp)
+
     async def run(self, task_json: str) -> str:
         """Run one ``AgentTask`` to its end; its ``AgentReport`` as JSON. Raises ``OpenDevError``."""
         from ..agents.factory import AgentFactory  # heavy: a warm host imports it at its first task
         from ..tools.hooked import AgentHooks
         from ..tools.hooks import FINISH_S, HookEngine
         from ..tools.lsp.symbols import LspSymbols
-        from ..tools.shell.background import BackgroundTasks
 
         task = AgentTask.model_validate_json(task_json)
         if task.id in self._running:
@@ -82,12 +88,8 @@ class Worker:
         sandbox = self._sandbox(task)
         ports = self._ports(task, uplink, symbols, marks, sandbox)
         hooks = HookEngine(self._settings.agent.hooks, session=task.run_id, env=env, emit=uplink)
-        tasks = BackgroundTasks(
-            root=Path(task.root),
-            marker=marks,
-            on_change=lambda info: uplink(self._changed(task, info)),
-            sandbox=sandbox,
-        )
+        tasks = self._tasks(task, marks, sandbox)
+        tasks.on_change = lambda info: uplink(self._changed(task, info))
         try:
             async with self._servers.used_by(task, uplink) as mcp:
                 ports = replace(ports, mcp=mcp, processes=tasks, hooks=AgentHooks(hooks, Path(task.root)))
@@ -101,8 +103,9 @@ class Worker:
             self._running.pop(task.id, None)
             await hooks.close(0)
             await symbols.close()
-            with contextlib.suppress(OpenDevError):  # the hub ends, and names, what would not die
-                await tasks.close()
+            if task.id not in self._kept:
+                with contextlib.suppress(OpenDevError):  # the hub ends, and names, what would not die
+                    await tasks.close()
         report = report.model_copy(update={"pid": os.getpid()})
         await uplink.finish(report)
         return report.to_json()
@@ -125,6 +128,17 @@ class Worker:
             command=redact(info.command[:_SHOWN]),
             **info.model_dump(include={"id", "pid", "state", "exit_code", "signal"}),
         )
+
+    def _tasks(self, task: AgentTask, marks: dict[str, str], sandbox: Any) -> Any:
+        """Of a conversation those of the turn before, else new ones. The hub ends what they left when it stops."""
+        from ..tools.shell.background import BackgroundTasks
+
+        if (kept := self._kept.get(task.id)) is not None:
+            return kept
+        tasks = BackgroundTasks(root=Path(task.root), marker=marks, sandbox=sandbox)
+        if self._settings.keep and task.stream:
+            self._kept[task.id] = tasks
+        return tasks
 
     def _uplink(self, task: AgentTask) -> Uplink:
         outbox = Outbox(

@@ -41,9 +41,10 @@ async def open_hub(  # noqa: PLR0913 - the composition of one run
     replay: Path | None = None,
     models: Iterable[str] = (),
     startup: Literal["startup", "resume", "swarm"] = "startup",
+    keep: bool = False,
 ) -> AsyncGenerator[Hub]:
     """A started hub; it is stopped, and everything it started is dead, when the block is left. ``models`` are used beside the
-    configured ones."""
+    configured ones. ``keep``: background tasks of the foreground agent live on between its turns."""
     config = project.config
     custom = await asyncio.to_thread(own_agents, project)
     more = await asyncio.to_thread(load_extensions, project)
@@ -60,7 +61,7 @@ async def open_hub(  # noqa: PLR0913 - the composition of one run
         hooks=more.hooks,
         startup=startup,
     )
-    worker = _worker_settings(project, run_id, agent_settings(project, custom.specs, models), more)
+    worker = _worker_settings(project, run_id, agent_settings(project, custom.specs, models), more, keep=keep)
     ports = HubPorts(
         clock=project.clock,
         run_dir=project.layout.run(run_id),
@@ -84,7 +85,21 @@ async def open_hub(  # noqa: PLR0913 - the composition of one run
         await hub.stop()
 
 
-def _worker_settings(project: Project, run_id: str, agent: AgentSettings, more: Extensions) -> WorkerSettings:
+async def refit(hub: Hub, project: Project, run_id: str) -> None:
+    """The next agents of a conversation are built from the settings, files and servers as they are now (REPL-06)."""
+
+    def read() -> tuple[WorkerSettings, CustomAgents]:
+        custom = own_agents(project)
+        agent = agent_settings(project, custom.specs)
+        return _worker_settings(project, run_id, agent, load_extensions(project), keep=True), custom
+
+    worker, custom = await asyncio.to_thread(read)
+    await hub.refit(worker.model_dump(mode="json"), agent_types(custom.specs))
+
+
+def _worker_settings(
+    project: Project, run_id: str, agent: AgentSettings, more: Extensions, *, keep: bool
+) -> WorkerSettings:
     """What every worker of a run gets."""
     added = {
         "mcp": more.mcp,
@@ -99,6 +114,7 @@ def _worker_settings(project: Project, run_id: str, agent: AgentSettings, more: 
         agent=agent.model_copy(update=added),
         diagnostics=project.config.lsp.diagnostics == "on",
         sandbox=project.config.sandbox,
+        keep=keep,
     )
 
 

@@ -17,7 +17,7 @@ from .gitconfig import judge_git
 from .grants import PATH_ARGUMENTS, proposal, subjects_of
 from .hooks import answered
 from .mode import INTERNAL, OWN_PROCESSES, judge_mode
-from .paths import confine, relative
+from .paths import confine, folded, relative
 from .permissions import about_call, first_rule, verdict_of
 from .rules import judge_command
 from .secrets import secrets_of
@@ -114,7 +114,7 @@ class Gate:
             return deny("scope", f"{spelled} is outside of what this task may change.")
         asked = relative(Path(os.path.normpath(self._root / value)), self._root)
         names = [*Path(asked).parts, *(Path(spelled).parts if inside else ())]
-        parts = {name.casefold().rstrip(". ") for name in names}
+        parts = {folded(name) for name in names}
         secret = self._secrets.holds(self._root / value, self._root)
         if secret and not writes:
             return deny("secrets", f"{value} is not read: files like it hold secrets (setting deny_read).")

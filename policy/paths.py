@@ -2,6 +2,7 @@
 
 import os
 import re
+import unicodedata
 from pathlib import Path
 
 from ..core.errors import ErrorKind, OpenDevError
@@ -49,9 +50,14 @@ def relative(path: Path, root: Path) -> str:
 
 
 def is_git_name(part: str) -> bool:
-    """Whether a file system could take this name for ``.git``: case, ignorable characters, NTFS short name and streams."""
-    name = _IGNORABLE.sub("", part).casefold().split(":", 1)[0].rstrip(". ")
-    return name in (".git", "git~1")
+    """Whether a file system could take this name for ``.git``: the NTFS short name, too."""
+    return folded(part) in (".git", "git~1")
+
+
+def folded(part: str) -> str:
+    """A name as the most forgiving file system compares it: case, composition, ignorable characters, trailing dots, streams (T06)."""
+    text = unicodedata.normalize("NFC", _IGNORABLE.sub("", part)).casefold()
+    return text.split(":", 1)[0].rstrip(". ")
 
 
 def _check_parts(path: str, candidate: Path, home: Path) -> None:

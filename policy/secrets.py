@@ -2,7 +2,6 @@
 
 import os
 import re
-import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 from glob import iglob
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
+from .paths import folded
 from .shell import Simple, parse
 from .unwrap import layers
 from .verdict import Verdict, allow, deny
@@ -67,7 +67,7 @@ class Secrets:
 
     def match(self, name: str) -> bool:
         """Whether ``name``, relative to the root or absolute, ``/`` separated, is such a file or lies in such a folder."""
-        parts = [_folded(part) for part in name.split("/")]
+        parts = [folded(part) for part in name.split("/")]
         return self._spec.match_file("/".join(part for part in parts if part))
 
     def holds(self, path: Path, root: Path) -> bool:
@@ -133,8 +133,3 @@ def _below(path: str, root: str) -> str:
     folded = os.path.normpath(path)
     top = root.rstrip("/") + "/"
     return folded[len(top) :] if folded.startswith(top) else folded
-
-
-def _folded(part: str) -> str:
-    """As a file system that ignores case, composition and trailing dots would compare it (T06)."""
-    return unicodedata.normalize("NFC", part).casefold().rstrip(". ")

@@ -96,8 +96,9 @@ def parse(command: str, cwd: str = "/", positional: tuple[Word, ...] = ()) -> Sc
         return Script(broken=f"the command is longer than {MAX_CHARS:,} characters")
     if "\0" in command:
         return Script(broken="the command holds a NUL byte")
-    root = _parser().parse(command.encode("utf-8", "surrogatepass")).root_node
-    walk = _Walk(cwd, open_variables(root), positional)
+    source = command.encode("utf-8", "surrogatepass")
+    root = _parser().parse(source).root_node
+    walk = _Walk(source, cwd, open_variables(root), positional)
     walk.run(root)
     script = walk.script
     if root.has_error:
@@ -127,7 +128,10 @@ def _parser() -> Parser:
 class _Walk:
     """Pre-order over the tree with an explicit stack (a line may nest thousands deep), following ``cd`` and assignments."""
 
-    def __init__(self, cwd: str, values: dict[str, str | None], positional: tuple[Word, ...]) -> None:
+    def __init__(
+        self, source: bytes, cwd: str, values: dict[str, str | None], positional: tuple[Word, ...]
+    ) -> None:
+        self._source = source
         self.script = Script()
         self.pipelines: list[list[tuple[int, int]]] = []
         self.assigned = False
@@ -260,7 +264,8 @@ class _Walk:
             outer.start_byte if outer is not None and whole else node.start_byte,
             node.end_byte if outer is None else outer.end_byte,
         )
-        simple = Simple(tuple(words), text_of(node), self._cwd, tuple(assignments), redirects, span)
+        text = self._source[span[0] : span[1]].decode("utf-8", "replace").strip()
+        simple = Simple(tuple(words), text, self._cwd, tuple(assignments), redirects, span)
         self._add(simple)
         if simple.name in ("cd", "pushd", "popd"):
             self._cwd = _after_cd(simple)

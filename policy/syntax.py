@@ -43,6 +43,10 @@ _WORDS = frozenset(
     }
     | {"command_substitution", "process_substitution", "extglob_pattern", "brace_expression"}
 )
+_BOUNDS = frozenset({"program", "subshell", "command_substitution", "process_substitution"})
+_PLAIN_FRAMES = frozenset(
+    {"variable_assignments", "declaration_command", "redirected_statement", "compound_statement"}
+)
 # Leaves that the shell does not read again: quoted text, comments.
 NO_SHELL = frozenset(
     {"raw_string", "ansi_c_string", "comment", "heredoc_start", "heredoc_end", "command_substitution"}
@@ -93,7 +97,8 @@ def _set_by(node: Node) -> Iterator[tuple[str, str]]:
     if kind == "variable_assignment":
         if node.parent is None or node.parent.type != "command":  # else only for that command
             name, _, value = text_of(node).partition("=")
-            yield name.rstrip("+"), "?" if name.endswith("+") else value
+            certain = not name.endswith("+") and _always_runs(node)
+            yield name.rstrip("+"), value if certain else "?"
     elif kind == "for_statement":
         name_node = node.child_by_field_name("variable")
         yield text_of(name_node) if name_node is not None else "", str(node.start_byte)
@@ -107,6 +112,16 @@ def _set_by(node: Node) -> Iterator[tuple[str, str]]:
         kind in ("compound_statement", "test_command") and (node.text or b"").startswith((b"((", b"[["))
     ):
         yield from ((name, "?") for name in re.findall(r"[A-Za-z_]\w*", text_of(node)))
+
+
+def _always_runs(node: Node) -> bool:
+    """Whether it runs whatever happens, in the shell that reads the variable: `false && c=ls; $c` does not."""
+    while (outer := node.parent) is not None and outer.type not in _BOUNDS:
+        first = outer.type == "list" and outer.start_byte == node.start_byte
+        if not first and outer.type not in _PLAIN_FRAMES:
+            return False
+        node = outer
+    return True
 
 
 def plain_words(node: Node, env: dict[str, str | None]) -> list[Word]:

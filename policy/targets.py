@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import PurePosixPath
 
-from .paths import is_git_name
+from .paths import folded, is_git_name
 from .words import Word
 
 SETTINGS = frozenset({".opendev", ".mcp.json"})  # what would widen an agent's own rights
@@ -131,7 +131,7 @@ def settings_of(word: Word, cwd: str | None, roots: tuple[str, ...]) -> bool:
     names = {path, *re.split(r"""[\s=:,;|&()'"`]+""", word.text)}
     for name in names:
         root = next((item for item in roots if name.startswith(f"{item.rstrip('/')}/")), "")
-        if {part.casefold().rstrip(". ") for part in name[len(root) :].split("/")} & SETTINGS:
+        if {folded(part) for part in name[len(root) :].split("/")} & SETTINGS:
             return bool(root) or not name.startswith("/")
     return False
 

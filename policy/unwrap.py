@@ -6,7 +6,7 @@ An inner command is judged exactly like an outer one, so no wrapper hides anythi
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, pairwise
 
 from .code import Code, code_of
 from .hidden import hidden
@@ -105,26 +105,24 @@ def _inner_commands(item: Simple) -> Iterator[Simple]:
     found = inner(item)
     if found is None:
         return
-    yield _with_input(item, found) if item.name == "xargs" else found
+    if item.name != "xargs":
+        yield found
+        return
+    texts = [text for text in feeds(item)[0] if text.strip()]
+    yield from (_with_input(item, found, text) for text in texts or [""])
 
 
-def _with_input(item: Simple, found: Simple) -> Simple:
-    """What ``xargs`` makes of the words it is fed, as far as they can be seen."""
-    texts, _ = feeds(item)
-    given = [Word(piece) for text in texts for piece in text.split()]
-    mark = next((b.text for a, b in zip(item.args, item.args[1:], strict=False) if a.text == "-I"), "")
+def _with_input(item: Simple, found: Simple, fed: str) -> Simple:
+    """What ``xargs`` makes of a text that it is fed; empty: it cannot be seen."""
+    mark = next((b.text for a, b in pairwise(item.args) if a.text == "-I"), "")
     mark = mark or next((w.text[2:] for w in item.args if re.match(r"-I.", w.text)), "")
     if not mark:
-        return replace(found, words=(*found.words, *given))
-    fed = " ".join(word.text for word in given)
-    known = bool(fed)
-    return replace(
-        found,
-        words=tuple(
-            Word(w.text.replace(mark, fed or mark), w.static and (known or mark not in w.text))
-            for w in found.words
-        ),
+        return replace(found, words=(*found.words, *(Word(piece) for piece in fed.split())))
+    words = (
+        Word(w.text.replace(mark, fed.strip() or mark), w.static and (bool(fed) or mark not in w.text))
+        for w in found.words
     )
+    return replace(found, words=tuple(words))
 
 
 def _inner_scripts(item: Simple) -> Iterator[str]:

@@ -81,7 +81,7 @@ def test_a_recording_is_never_mixed_with_an_older_one(sandbox: Sandbox, serve: S
     assert "exists already" in again.report["error"]["message"]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.skipif(not FULL.exists(), reason="there is no full device here")
 @pytest.mark.parametrize("output", ["json", "stream-json"])
 def test_a_batch_whose_report_is_lost_says_so_and_has_landed(tmp_path: Path, output: str) -> None:

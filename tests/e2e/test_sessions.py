@@ -278,6 +278,7 @@ def test_keys_are_in_no_file_and_files_are_private(sandbox: Sandbox, serve: Serv
 
 
 @pytest.mark.req("SES-04", "C-28")
+@pytest.mark.soak
 def test_a_killed_run_is_gone_on_with(sandbox: Sandbox, serve: Serve) -> None:
     """SIGKILL while the model thinks: all that was said is there, and a second process has the session to itself again."""
     hold = threading.Event()
@@ -303,6 +304,7 @@ def test_a_killed_run_is_gone_on_with(sandbox: Sandbox, serve: Serve) -> None:
     assert (found["messages"], found["status"]) == (5, "done")
 
 
+@pytest.mark.soak
 def test_two_sessions_at_once_in_one_project(sandbox: Sandbox, serve: Serve) -> None:
     gate = threading.Barrier(2, timeout=30)
 

@@ -245,6 +245,7 @@ def link(path: Path) -> str:
         return ""
 
 
+@pytest.mark.soak
 @pytest.mark.req("MOD-10")
 @pytest.mark.parametrize("own", ["", "openai/own"])
 def test_a_second_attempt_is_the_stronger_models_unless_the_ticket_names_its_own(

@@ -15,11 +15,13 @@ from opendev.policy.unwrap import layers
 
 BASH = shutil.which("bash") or ""
 MARKS = st.sampled_from(
-    ["mk1", "mk2 a", "mk3 'x y'", '"mk4" b', "m\\k5", "mk'6'", "$'mk7' c", "A=1 mk8", "mk9 >/dev/null", "mk1 2>&1", "'mk2'", "m\"k\"3"]
+    ["mk1", "mk2 a", "mk3 'x y'", '"mk4" b', "m\\k5", "mk'6'", "$'mk7' c", "A=1 mk8", "mk9 >/dev/null", "mk1 2>&1", "'mk2'", "m\"k\"3",
+     "mk3 a >/dev/null b", "mk4 2>&1 a b", "mk5 <<< x a", "mk6 a <<E b\nt\nE", "mk7 -x --y=z", "mk8 a\\ b", 'mk9 "q r" s', "mk3 ''a\"\"",
+     "2>/dev/null mk4 a b", "mk5 a </dev/null b", "mk6 a 2>&1 >/dev/null b c", "mk7 a#b # c", "mk8 'a'\\''b'", 'mk9 "a\\"b"', 'v=q; mk1 $v "$v"']
 )  # fmt: skip
 FRAMES = st.sampled_from(
     [
-        "{0}", "{0}; {1}", "{0} && {1}", "{0} || {1}", "{0}\n{1}", "{0} | {1}", "{0} |& {1}", "{0} & wait", "! {0}", "( {0} )", "{{ {0}; }}",
+        "{0}", "{0}; {1}", "true && {0}", "true | {0}", "{0} 2>/dev/null", "[[ a ]] && {0}", "{0} && {1}", "{0} || {1}", "{0}\n{1}", "{0} | {1}", "{0} |& {1}", "{0} & wait", "! {0}", "( {0} )", "{{ {0}; }}",
         "if {0}; then {1}; fi", "if ! {0}; then :; else {1}; fi", "if false; then :; elif {0}; then {1}; fi", "while {0}; do {1}; break; done",
         "until ! {0}; do {1}; break; done", "for i in 1 2; do {0}; done", "for ((i=0;i<1;i++)); do {0}; done", "case x in x) {0};; esac",
         "case x in y) {1};; *) {0};; esac", "f() {{ {0}; }}; f", "function g {{ {0}; }}; g", "h() ( {0} ); h", "echo $( {0})", 'echo "$( {0})"',
@@ -50,7 +52,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of stubs ``mk1`` … that write down that they ran."""
     folder = tmp_path_factory.mktemp("stubs")
     stub = folder / "stub"
-    stub.write_text('#!/bin/sh\necho "${0##*/}" >> "$MARK_LOG"\nexit 0\n')
+    stub.write_text('#!/bin/sh\nn="${0##*/}"; for a in "$@"; do n="$n|$a"; done; echo "$n" >> "$MARK_LOG"\n')
     stub.chmod(0o755)
     for number in range(1, 10):
         (folder / f"mk{number}").symlink_to(stub)
@@ -58,7 +60,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def executed(line: str, place: Path) -> set[str]:
-    """The names of the marker commands that bash runs."""
+    """The marker commands that bash runs, with their arguments."""
     log = place / "log"
     log.write_text("")
     subprocess.run(
@@ -70,16 +72,19 @@ def executed(line: str, place: Path) -> set[str]:
         timeout=20,
         check=False,
     )
-    return set(log.read_text().split())
+    return set(log.read_text().splitlines())
 
 
 def lost(line: str, place: Path) -> set[str]:
-    """What bash ran and the parser neither reported nor declared unreadable."""
+    """What bash ran and the parser neither reported, word by word, nor declared to be known only when it runs."""
     script = parse(line, "/w")
     found = list(layers(script))
     told = any(inside.broken for inside in (script, *(inside for _, inside in found)))
-    told = told or any("known only when it runs" in confirm(item, script, (str(place),)) for item, _ in found)
-    return set() if told else executed(line, place) - {item.name for item, _ in found}
+    if told or any("known only when it runs" in confirm(item, script, (str(place),)) for item, _ in found):
+        return set()
+    reported = {"|".join([item.name, *(word.text for word in item.args)]) for item, _ in found}
+    open_ = {item.name for item, _ in found if not all(word.static for word in item.words)}
+    return {ran for ran in executed(line, place) if ran not in reported and ran.split("|")[0] not in open_}
 
 
 @pytest.mark.slow

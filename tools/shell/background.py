@@ -65,7 +65,8 @@ class BackgroundTasks(Processes):
         sandbox: Sandbox | None = None,
     ) -> None:
         self._sandbox = sandbox
-        self._root, self._marker, self._on_change = root, dict(marker), on_change
+        self._root, self._marker = root, dict(marker)
+        self.on_change = on_change  # of the agent's present run
         self._base, self._grace_s = base, grace_s
         self._tasks: dict[str, _Task] = {}
         self._closed = False
@@ -219,8 +220,8 @@ class BackgroundTasks(Processes):
         self._tell(task.info)
 
     def _tell(self, info: ProcessInfo) -> None:
-        if self._on_change is not None:
-            self._on_change(info)
+        if self.on_change is not None:
+            self.on_change(info)
 
     async def _end(self, task: _Task, grace_s: float) -> None:
         alive = not task.over

@@ -50,7 +50,7 @@ def secrets(tmp_path_factory: pytest.TempPathFactory) -> Secrets:
 @pytest.mark.parametrize(
     ("name", "held"),
     [
-        (".env", True), (".ENV", True), (".env. ", True), ("sub/.env.production", True), (".env.example", False), (".envoy", False),
+        (".env", True), (".ENV", True), (".env. ", True), (".e\u200cnv", True), (".env::$DATA", True), ("sub/.env.production", True), (".env.example", False), (".envoy", False),
         ("env", False), ("src/a.py", False), ("x/.ssh/known", True), ("deploy/id_ed25519", True), ("id_ed25519.pub", False),
         ("server.pem", True), ("a.key", True), ("keys.py", False), (".netrc", True), (".aws/credentials", True), ("aws/x", False),
         (".kube/config", True), ("kube/config", False), ("src/appsettings.Dev.json", True), ("/home/u/.ssh/id_rsa", True),
