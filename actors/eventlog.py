@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from ..core.clock import Clock, iso
 from ..core.errors import OpenDevError
 from ..core.events import EPHEMERAL, EVENT, Event
+from ..policy.redact import redact_line
 from ..store.atomic import JsonlLog
 
 _log = logging.getLogger(__name__)
@@ -121,7 +122,10 @@ class EventLog:
         self._seq = self._published = self.began = stored[-1].seq if stored else 0
 
     def emit(self, event: Event) -> None:
-        """Number the event, store it, then show it. Never blocks, never raises; ephemeral ones go first when the disk is slow."""
+        """Number the event, store it, then show it. Never blocks, never raises; ephemeral ones go first when the disk is slow.
+
+        Secrets go from the line on disk only: an answer to a question is bound to its exact arguments.
+        """
         durable = event.kind not in EPHEMERAL
         if not durable and self._writer.full:
             return
@@ -132,7 +136,7 @@ class EventLog:
             "at": event.at or iso(self._clock.now()),
         }
         stamped = event.model_copy(update=stamp)
-        self._writer.put(stamped.to_json() if durable else "", lambda: self._publish(stamped))
+        self._writer.put(redact_line(stamped.to_json()) if durable else "", lambda: self._publish(stamped))
         if durable and self._audit is not None:
             self._audit.take(stamped)
 

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, cast
 
 from pydantic import ValidationError
 
@@ -14,7 +13,7 @@ from ..core.events import EPHEMERAL
 from ..core.ids import new_id
 from ..core.mail import ENVELOPE, Body, Envelope, Failed, Progress
 from ..core.ports import Ref
-from ..policy.redact import redact
+from ..policy.redact import redact_values
 from .eventlog import LineWriter
 from .runtime import Actor
 
@@ -133,15 +132,4 @@ class Postroom:
 
     def _log(self, envelope: Envelope) -> None:
         if not (isinstance(envelope.body, Progress) and envelope.body.event.kind in EPHEMERAL):
-            self._audit.put(canonical(_redacted(envelope.model_dump(mode="json", by_alias=True))))
-
-
-def _redacted(value: Any) -> Any:
-    """Every text in it without secrets (text by text: a replacement must not break the JSON around it)."""
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, dict):
-        return {key: _redacted(item) for key, item in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list):
-        return [_redacted(item) for item in cast("list[Any]", value)]
-    return value
+            self._audit.put(canonical(redact_values(envelope.model_dump(mode="json", by_alias=True))))

@@ -4,7 +4,7 @@ import contextlib
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..agents.settings import AgentPorts, AgentSettings
 from ..configs.schema import SandboxSettings
@@ -20,6 +20,9 @@ from .outbox import WINDOW_S, Outbox
 from .postroom import sender_of
 from .servers import SharedServers
 from .uplink import Uplink
+
+if TYPE_CHECKING:
+    from ..tools.shell.background import BackgroundTasks
 
 RUN_MARK, AGENT_MARK = (
     "OPENDEV_RUN",
@@ -51,7 +54,7 @@ class Worker:
         self._post, self._model = post, model
         self._clock = SystemClock()
         self._running: dict[str, tuple[Any, InterruptToken]] = {}
-        self._kept: dict[str, Any] = {}  # background tasks of the one foreground agent
+        self._kept: dict[str, BackgroundTasks] = {}  # background tasks of the one foreground agent
         env = {**self._settings.child_env, RUN_MARK: self._settings.run_id}
         self._servers = SharedServers(self._settings.agent.mcp, env, self._clock)
 
@@ -89,7 +92,7 @@ class Worker:
         ports = self._ports(task, uplink, symbols, marks, sandbox)
         hooks = HookEngine(self._settings.agent.hooks, session=task.run_id, env=env, emit=uplink)
         tasks = self._tasks(task, marks, sandbox)
-        tasks.on_change = lambda info: uplink(self._changed(task, info))
+        tasks.on_change = lambda info: uplink(self._changed(task, info))  # of this run, whatever started them
         try:
             async with self._servers.used_by(task, uplink) as mcp:
                 ports = replace(ports, mcp=mcp, processes=tasks, hooks=AgentHooks(hooks, Path(task.root)))
@@ -129,7 +132,7 @@ class Worker:
             **info.model_dump(include={"id", "pid", "state", "exit_code", "signal"}),
         )
 
-    def _tasks(self, task: AgentTask, marks: dict[str, str], sandbox: Any) -> Any:
+    def _tasks(self, task: AgentTask, marks: dict[str, str], sandbox: Any) -> "BackgroundTasks":
         """Of a conversation those of the turn before, else new ones. The hub ends what they left when it stops."""
         from ..tools.shell.background import BackgroundTasks
 

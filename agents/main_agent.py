@@ -153,7 +153,7 @@ async def _close(ctx: IterationContext, end: End) -> End:
         await ctx.flush()
     except OpenDevError as error:
         end = End(AgentStatus.INFRA, end.text, end.error or error.info)
-    ctx.memory.note(ctx.messages.snapshot(), ctx.usage)
+    ctx.memory.note(ctx.messages.snapshot(), ctx.usage, final=True)
     await ctx.memory.close(wait=end.status is AgentStatus.DONE)
     ctx.usage, ctx.model_calls = ctx.usage + ctx.memory.usage, ctx.model_calls + ctx.memory.calls
     with contextlib.suppress(OpenDevError):  # the conversation itself is on disk; its record is a help

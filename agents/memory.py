@@ -46,7 +46,8 @@ class Memory:
         self._limit, self._share = settings.memory.max_tokens, settings.memory.share
         self._finish_s = settings.memory.finish_s
         self._model = _compact_model(task, settings)
-        self._learns = settings.memory.playbook and _may_learn(task)
+        self._uses = settings.memory.playbook and _has_playbook(task)
+        self._learns = settings.memory.learn
         self._file: PlaybookFile | None = None
         self._summary = EpisodicSummary()
         self._shown: tuple[Bullet, ...] = ()
@@ -57,7 +58,7 @@ class Memory:
 
     def load(self) -> None:
         """Choose the bullets for this task. Blocking: call it in a thread, once, before the run."""
-        if not self._learns:
+        if not self._uses:
             return
         layout = Layout(self._ports.home)
         try:
@@ -82,8 +83,8 @@ class Memory:
             self._start("summary", self._summarise(self._summary.begin(history)))
         return thinking_context(history, self._summary.text)
 
-    def note(self, history: Sequence[Message], used: Usage) -> None:
-        """Look at the conversation after a turn; every five agent messages a reflection begins beside the loop.
+    def note(self, history: Sequence[Message], used: Usage, *, final: bool = False) -> None:
+        """Look at the conversation after a turn; every five agent messages a reflection begins, beside the loop or at its end.
 
         ``used`` is what the work itself has cost. After the first reflection memory waits while it has had more than its share of
         that; the steps are not lost, the next one looks back at all of them.
@@ -93,6 +94,8 @@ class Memory:
         answers = [n for n, message in enumerate(history) if isinstance(message, AssistantMessage)]
         if self._seen is None:
             self._seen = len(answers)  # of an earlier run
+        if not (self._learns == "beside" or (self._learns == "after" and final)):
+            return
         if len(answers) - self._seen < REFLECT_EVERY or not self._may_run("reflection"):
             return
         if self.usage.input + self.usage.output > self._share * (used.input + used.output):
@@ -194,6 +197,6 @@ def _compact_model(task: AgentTask, settings: AgentSettings) -> str:
         return ""
 
 
-def _may_learn(task: AgentTask) -> bool:
+def _has_playbook(task: AgentTask) -> bool:
     """The main agent only: sub-agents and tickets work in other folders, and on a part."""
     return task.spec.name == MAIN and not task.parent and not task.recipe

@@ -23,10 +23,13 @@ from ..tools.mcp.manager import McpManager
 
 
 class MemorySettings(Frozen):
-    """Whether the project's playbook is used and extended; the tokens that memory work may use in one run, the share of the
-    run's own tokens beyond which no further reflection begins, and the seconds it may go on after the end."""
+    """Whether the project's playbook is used, and when it is extended: beside the work, only after the final answer, or never.
+
+    The tokens that memory work may use in one run, the share of the run's own tokens beyond which no further reflection begins,
+    and the seconds it may go on after the end."""
 
     playbook: bool = False
+    learn: Literal["beside", "after", "never"] = "never"
     max_tokens: int = Field(default=50_000, ge=0)
     share: float = Field(default=0.1, ge=0, le=1)
     finish_s: float = Field(default=10.0, ge=0)

@@ -11,7 +11,7 @@ from ..core.clock import Clock, iso
 from ..core.errors import OpenDevError
 from ..core.model import JsonObject
 from ..core.session import SUMMARY, TITLE, SessionMeta, title_of
-from ..policy.redact import redact
+from ..policy.redact import redact, redact_line
 from ..store.layout import Layout
 from ..store.records import TranscriptLine
 from ..store.session_files import SessionFiles
@@ -128,7 +128,7 @@ class Transcript:
         )
 
     def _line(self, message: Message) -> str:
-        return TranscriptLine(at=iso(self._clock.now()), message=message).to_json()
+        return redact_line(TranscriptLine(at=iso(self._clock.now()), message=message).to_json())
 
     def _count(self, message: Message) -> None:
         self._messages += not isinstance(message, SystemMessage)

@@ -8,8 +8,6 @@ from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
 
-from ..core.agent import AgentTask
-from ..core.chat import Role
 from ..core.errors import ErrorKind, OpenDevError
 from ..store.layout import Layout
 from ..store.sessions import OpenSession, SessionStore
@@ -47,11 +45,6 @@ def _take_settings(source: Path, home: Path) -> None:
             f"The settings in {source} cannot be read: {error}.",
             "Set OPENDEV_HOME to a folder you can read and write.",
         ) from error
-
-
-def may_title(project: Project, held: OpenSession, task: AgentTask) -> bool:
-    """A light model makes a title for a session that goes on; one prompt's own words are title enough, and free."""
-    return project.config.sessions.titles == "auto" and not held.fresh and Role.COMPACT in task.models
 
 
 @contextlib.contextmanager

@@ -12,9 +12,7 @@ from typing import Any
 
 from ..actors.hub import Hub
 from ..actors.spending import Spending
-from ..actors.titles import Titler
 from ..core.agent import AgentReport, AgentStatus, AgentTask
-from ..core.chat import Role
 from ..core.errors import ErrorInfo, ErrorKind, OpenDevError, exit_of
 from ..core.events import Event, Notice, RunFinished, RunStarted
 from ..core.exits import Exit
@@ -27,24 +25,11 @@ from ..ui.headless import JsonLines
 from ..ui.terminal import PromptLines
 from .border import border
 from .catalogue import keep_current
-from .held import held_session, may_title, writable
+from .held import held_session, writable
 from .project import Project, open_project
 from .stdio import deliver, own_stdio
-from .task import PromptOptions, check_start, chosen_models, foreground_task
+from .task import PromptOptions, check_start, chosen_models, exit_of_report, foreground_task
 from .wiring import keeper_if_repository, open_hub
-
-_EXITS = {
-    AgentStatus.DONE: Exit.DONE,
-    AgentStatus.FAILED: Exit.FAILED,
-    AgentStatus.EMPTY: Exit.FAILED,
-    AgentStatus.ITERATION_CAP: Exit.FAILED,
-    AgentStatus.TIMEOUT: Exit.FAILED,
-    AgentStatus.VERIFY_FAILED: Exit.VERIFY,
-    AgentStatus.BUDGET: Exit.BUDGET,
-    AgentStatus.INFRA: Exit.INFRA,
-    AgentStatus.UNANSWERED: Exit.UNANSWERED,
-    AgentStatus.CANCELLED: Exit.INTERRUPTED,
-}
 
 
 @dataclass(frozen=True)
@@ -99,16 +84,6 @@ def _unstarted(session: str, options: PromptOptions, status: AgentStatus, error:
     return AgentReport(id=session, agent=options.agent, status=status, error=error)
 
 
-def _exit(report: AgentReport) -> Exit:
-    if (
-        report.status is AgentStatus.FAILED
-        and report.error
-        and report.error.kind in (ErrorKind.CONFIG, ErrorKind.USAGE)
-    ):
-        return Exit.USAGE
-    return _EXITS[report.status]
-
-
 async def _run(
     project: Project,
     held: OpenSession,
@@ -130,18 +105,14 @@ async def _run(
             drawing = asyncio.create_task(_draw(hub, draw))
             await asyncio.sleep(0)  # it subscribes now: also the events of the shortest run are drawn
             spending = await Spending.begin(hub, task.scopes[0], options.max_cost_usd)
-            titler = Titler(hub.model, held.files)
-            if may_title(project, held, task) and options.replay is None:
-                titler.start(task.models[Role.COMPACT], task.scopes)
             hub.emit(RunStarted(what="prompt", detail={"prompt": task.prompt, "root": task.root}))
             stop.hub = hub
             report = await hub.run_agent(task)
-            await titler.close()
             await spending.refresh()
             await _keep_cost(hub, held, spending)
             # A replay spends nothing by the ledger: its numbers are those of the recording.
             usage, calls = spending.run if options.replay is None else hub.total
-            code = _exit(report)
+            code = exit_of_report(report)
             hub.emit(RunFinished(status=report.status, exit_code=code))
         await drawing
     whole = report.model_copy(update={"usage": usage, "model_calls": calls})

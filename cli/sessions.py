@@ -13,7 +13,6 @@ import typer
 from ..core.chat import AssistantMessage, MessageClass, SystemMessage, Usage, UserMessage
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.session import SessionEntry, SessionMeta, Spent
-from ..llm.budget import Ledger
 from ..policy.visible import visible
 from ..store.atomic import JsonlLog, write_atomic
 from ..store.layout import Layout
@@ -48,6 +47,8 @@ class _Found:
 
     def spent(self, layout: Layout) -> Spent:
         """By the run's ledger, which holds the calls of every agent, retries and compaction; without one, by the record."""
+        from ..llm.budget import Ledger  # a list needs none of it
+
         ledger = layout.ledger(self.id)
         if self.kind == "agent" or not ledger.exists():
             return self.meta.spent

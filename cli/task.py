@@ -5,16 +5,30 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..agents.custom import agent_types
-from ..core.agent import AgentTask, Budget
+from ..core.agent import AgentReport, AgentStatus, AgentTask, Budget
 from ..core.approval import Mode
 from ..core.chat import Role
 from ..core.errors import ErrorKind, OpenDevError
+from ..core.exits import Exit
 from ..core.scope import Scope
 from ..llm.replay import Replay
 from ..store.atomic import JsonlLog
 from ..store.sessions import OpenSession
 from .project import Project
 from .wiring import RuntimeKind, own_agents
+
+_EXITS = {
+    AgentStatus.DONE: Exit.DONE,
+    AgentStatus.FAILED: Exit.FAILED,
+    AgentStatus.EMPTY: Exit.FAILED,
+    AgentStatus.ITERATION_CAP: Exit.FAILED,
+    AgentStatus.TIMEOUT: Exit.FAILED,
+    AgentStatus.VERIFY_FAILED: Exit.VERIFY,
+    AgentStatus.BUDGET: Exit.BUDGET,
+    AgentStatus.INFRA: Exit.INFRA,
+    AgentStatus.UNANSWERED: Exit.UNANSWERED,
+    AgentStatus.CANCELLED: Exit.INTERRUPTED,
+}
 
 
 @dataclass(frozen=True)
@@ -115,3 +129,14 @@ def _four_parts(options: PromptOptions) -> str:
     }
     said = [f"{head}: {text}" for head, text in parts.items() if text]
     return "\n\n".join([options.prompt, "\n".join(said)]) if said else options.prompt
+
+
+def exit_of_report(report: AgentReport) -> Exit:
+    """The exit code that tells how an agent ended."""
+    if (
+        report.status is AgentStatus.FAILED
+        and report.error
+        and report.error.kind in (ErrorKind.CONFIG, ErrorKind.USAGE)
+    ):
+        return Exit.USAGE
+    return _EXITS[report.status]

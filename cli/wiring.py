@@ -28,6 +28,7 @@ from .extensions import Extensions, load_extensions
 from .project import Project
 
 RuntimeKind = Literal["auto", "ray", "local"]
+Startup = Literal["startup", "resume", "swarm"]
 
 
 @asynccontextmanager
@@ -40,7 +41,7 @@ async def open_hub(  # noqa: PLR0913 - the composition of one run
     record: Path | None = None,
     replay: Path | None = None,
     models: Iterable[str] = (),
-    startup: Literal["startup", "resume", "swarm"] = "startup",
+    startup: Startup = "startup",
     keep: bool = False,
 ) -> AsyncGenerator[Hub]:
     """A started hub; it is stopped, and everything it started is dead, when the block is left. ``models`` are used beside the
@@ -61,7 +62,9 @@ async def open_hub(  # noqa: PLR0913 - the composition of one run
         hooks=more.hooks,
         startup=startup,
     )
-    worker = _worker_settings(project, run_id, agent_settings(project, custom.specs, models), more, keep=keep)
+    memory = _memory(config, startup, keep=keep)
+    agent = agent_settings(project, custom.specs, models).model_copy(update={"memory": memory})
+    worker = _worker_settings(project, run_id, agent, more, keep=keep)
     ports = HubPorts(
         clock=project.clock,
         run_dir=project.layout.run(run_id),
@@ -90,7 +93,8 @@ async def refit(hub: Hub, project: Project, run_id: str) -> None:
 
     def read() -> tuple[WorkerSettings, CustomAgents]:
         custom = own_agents(project)
-        agent = agent_settings(project, custom.specs)
+        memory = _memory(project.config, "resume", keep=True)
+        agent = agent_settings(project, custom.specs).model_copy(update={"memory": memory})
         return _worker_settings(project, run_id, agent, load_extensions(project), keep=True), custom
 
     worker, custom = await asyncio.to_thread(read)
@@ -116,6 +120,18 @@ def _worker_settings(
         sandbox=project.config.sandbox,
         keep=keep,
     )
+
+
+def _memory(config: AppConfig, startup: Startup, *, keep: bool) -> MemorySettings:
+    """When memory learns: beside the work in a conversation; in one prompt only after the answer, and by default only where a
+    session goes on: a prompt costs the calls of its task, no others."""
+    wanted = config.memory.learn
+    learn = "never"
+    if keep and wanted != "never":
+        learn = "beside"
+    elif wanted == "always" or (wanted == "sessions" and startup == "resume"):
+        learn = "after"
+    return MemorySettings.model_validate({**config.memory.model_dump(), "learn": learn})
 
 
 def _rule_saver(project: Project) -> Callable[[tuple[Rule, ...]], None]:
@@ -166,7 +182,6 @@ def agent_settings(
         limits=tool_limits(config),
         blocked_commands=config.blocked_commands,
         deny_read=config.deny_read,
-        memory=MemorySettings.model_validate(config.memory.model_dump()),
         schema_deferral=config.schema_deferral,
         thinking=config.thinking.level,
         custom=custom,

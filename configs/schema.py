@@ -77,10 +77,11 @@ class Context(Frozen):
 
 
 class Memory(Frozen):
-    """The project's playbook: used and extended or not; tokens that memory work may use in one run, and the share of the run's
-    own tokens beyond which no further reflection begins; seconds after the end."""
+    """The project's playbook: used or not, and in which runs it is extended; tokens that memory work may use in one run, and
+    the share of the run's own tokens beyond which no further reflection begins; seconds after the end."""
 
     playbook: bool
+    learn: Literal["sessions", "always", "never"]
     max_tokens: int = Field(ge=0)
     share: float = Field(ge=0, le=1)
     finish_s: float = Field(ge=0, le=120)

@@ -8,7 +8,7 @@ from .approval import ApprovalAnswer, ApprovalRequest
 from .chat import Question, Usage
 from .errors import ErrorInfo
 from .lease import Lease
-from .model import JsonObject, Persisted
+from .model import Frozen, JsonObject, Persisted
 from .ticket import TaskStatus, VerifyOutcome
 
 
@@ -153,6 +153,21 @@ class QuestionAnswered(_Event):
     answers: tuple[str, ...] | None
 
 
+class TodoLine(Frozen):
+    """One item of an agent's list, as a screen shows it."""
+
+    id: str
+    text: str
+    state: Literal["todo", "doing", "done"]
+
+
+class TodosChanged(_Event):
+    """The agent's whole list, in order, after it changed (TSK-09); at most 100 items."""
+
+    kind: Literal["todos_changed"] = "todos_changed"
+    todos: tuple[TodoLine, ...]
+
+
 class Compacted(_Event):
     """A compaction stage ran (CMP-16); tokens of the request view."""
 
@@ -248,6 +263,7 @@ Event = Annotated[
     | ApprovalAnswered
     | QuestionAsked
     | QuestionAnswered
+    | TodosChanged
     | Compacted
     | LeaseGranted
     | LeaseEnded

@@ -81,12 +81,17 @@ _TABLE: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("pip", "pip3", "npx", "bun", "bunx", "deno", "uvx", "pipx"), (_ADDRESS, "it runs code straight from an address")),
 }  # fmt: skip
 
+_REHEARSE = frozenset(
+    {"npm", "pnpm", "cargo", "uv", "poetry", "aws", "rsync", "kubectl", "helm"}
+)  # they have --dry-run
+
 
 def loses(item: Simple) -> str:
     """Why this program is confirmed; empty when there is no reason."""
     pattern, why = _TABLE.get(item.name, ("", ""))
     text = " ".join(word.text for word in item.args)
-    if pattern and re.search(pattern, text):
+    dry = item.name in _REHEARSE and any(word.text in ("--dry-run", "--dryrun") for word in item.args)
+    if pattern and not dry and re.search(pattern, text):
         return why
     return _own(item) or _kills(item)
 

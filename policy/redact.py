@@ -1,6 +1,8 @@
 """Secrets in text that leaves a tool: known key formats are replaced, ordinary text stays byte-identical (SAF-06)."""
 
+import json
 import re
+from typing import Any, cast
 
 _MARK = "[redacted]"
 _PEM = re.compile(
@@ -78,3 +80,21 @@ def redact(text: str, known: tuple[str, ...] = ()) -> str:
     for frame in _FRAMES:
         text = frame.sub(rf"\1{_MARK}\2", text)
     return text
+
+
+def redact_values(value: Any) -> Any:
+    """The same for every text in JSON data; a replacement text by text cannot break what is around it."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, dict):
+        return {key: redact_values(item) for key, item in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [redact_values(item) for item in cast("list[Any]", value)]
+    return value
+
+
+def redact_line(line: str) -> str:
+    """The same for one line of a log, which is JSON; a line without secrets stays byte-identical."""
+    if redact(line) == line:
+        return line
+    return json.dumps(redact_values(json.loads(line)), ensure_ascii=False, separators=(",", ":"))

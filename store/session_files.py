@@ -122,8 +122,12 @@ class SessionFiles:
         if not self.record.exists():
             return
         backup = self.record.with_name(f"{self.record.name}.bak")
+        try:
+            original = self.record.read_bytes()
+        except OSError as error:  # it may be whole: nothing is written over what cannot be read
+            raise disk_error("read", self.record, error) from error
         if not backup.exists():
-            write_atomic(backup, self.record.read_bytes())
+            write_atomic(backup, original)
         rows = _inline(raw)
         if rows and not self.transcript.exists():
             lines = "".join(json.dumps(row) + "\n" for row in rows)

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Callable
-from dataclasses import replace
+from pathlib import Path
 
 from ...actors.hub import Hub
 from ...actors.spending import Spending
@@ -42,9 +42,16 @@ class Room:
         self._spending: Spending | None = None
         self._titler: Titler | None = None
         self._showing: asyncio.Task[None] | None = None
+        self._late: asyncio.Task[None] | None = None
+        self.late: Callable[[str], None] = lambda _text: None  # is told a prompt that came when the agent ended
         self._fitted = 0
         self._turns = 0
         self._lock = asyncio.Lock()
+
+    @property
+    def root(self) -> Path:
+        """The project."""
+        return self._config.project.path
 
     def say(self, event: Event) -> None:
         """Into the session's events, or to the screens alone while there is no hub."""
@@ -59,6 +66,9 @@ class Room:
         Raises:
             OpenDevError: it cannot be started; the next call tries again.
         """
+        return await asyncio.shield(asyncio.ensure_future(self._ready()))  # who gives up waiting does not tear it
+
+    async def _ready(self) -> Hub:
         async with self._lock:
             if self.hub is not None and not await _answers(self.hub):
                 self.say(Notice(level="warning", text="The model service is gone; it is started again."))
@@ -123,6 +133,8 @@ class Room:
             self.figures.fresh_hub()
             self._showing = asyncio.create_task(self._forward(hub))
             await asyncio.sleep(0)  # it subscribes now
+            self._late = asyncio.create_task(self._pass_on(hub))
+            stack.callback(self._late.cancel)
             self._spending = await Spending.begin(hub, f"run:{self.held.id}", options.max_cost_usd)
             self._approvals.attach(hub)
             self._stack = stack.pop_all()
@@ -159,17 +171,19 @@ class Room:
             self.figures.take(event)
             self._show(event)
 
+    async def _pass_on(self, hub: Hub) -> None:
+        while True:
+            self.late(await hub.next_prompt())
+
     def _entitle(self, hub: Hub, task: AgentTask) -> None:
-        """A light model makes a title for a conversation that has gone on, beside whatever comes next (SES-07)."""
+        """A light model makes a title for a conversation that has gone on, beside whatever comes next (SES-07).
+
+        Only here: `opendev -p` costs the calls of its task, and its prompt's own words are title enough.
+        """
         wanted = self._config.project.config.sessions.titles == "auto" and Role.COMPACT in task.models
         if self._titler is None and wanted and self._turns > 1 and self._options.replay is None:
             self._titler = Titler(hub.model, self.held.files)
             self._titler.start(task.models[Role.COMPACT], task.scopes)
-
-
-def for_turn(options: PromptOptions, prompt: str) -> PromptOptions:
-    """The options of one turn."""
-    return replace(options, prompt=prompt)
 
 
 async def _answers(hub: Hub) -> bool:

@@ -51,3 +51,7 @@ def test_a_long_task_in_a_small_window_is_summarised_and_ends(
     assert "Summary number" in busy.last
     assert "COUNT THE FILES" in busy.last
     assert all(paired(seen) for seen in server.seen)
+    billed = server.billed()
+    shown = json.loads(sandbox.here("sessions", "show", done.report["session_id"], "--json").stdout)
+    assert (shown["tokens"]["input"], shown["tokens"]["output"]) == (billed.input, billed.output)
+    assert shown["model_calls"] == done.report["model_calls"] == len(server.seen)

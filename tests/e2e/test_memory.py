@@ -45,26 +45,43 @@ def playbook(sandbox: Sandbox) -> list[str]:
     return [bullet["text"] for bullet in found["bullets"]]
 
 
-@pytest.mark.req("MEM-07", "MEM-10", "C-21")
+def go(sandbox: Sandbox, *words: str) -> None:
+    done = sandbox.here("-p", *words, "--output", "json", "--approve", "auto", "--runtime", "local")
+    assert done.report["status"] == "done"
+
+
+@pytest.mark.req("MEM-07", "MEM-08", "MEM-10", "C-21")
 @pytest.mark.usefixtures("litellm_loaded")
-def test_a_lesson_of_one_run_is_shown_to_the_next(sandbox: Sandbox, serve: Serve) -> None:
+def test_a_prompt_pays_for_its_task_only_and_a_session_that_goes_on_learns(
+    sandbox: Sandbox, serve: Serve
+) -> None:
     sandbox.model = "openai/gpt-4o-mini"
     model = Project()
-    serve(model)
-    first = sandbox.here("-p", "List it.", "--output", "json", "--approve", "auto")
-    assert first.report["status"] == "done"
+    server = serve(model)
+    go(sandbox, "List it.")
+    assert (len(server.seen), playbook(sandbox)) == (7, [])
+    go(sandbox, "List it again.", "--continue")
     assert playbook(sandbox) == ["Run make check from the root."]
-    assert "Run make check" not in model.systems[0]
-    sandbox.here("-p", "List it again.", "--output", "json", "--approve", "auto")
+    kinds = ["learns" if _learning(seen) else "works" for seen in server.seen[7:]]
+    assert kinds == ["works"] * 7 + ["learns"] * 2  # never beside the loop
+    go(sandbox, "List it once more.")
     assert "Run make check from the root." in model.systems[-1]
+    assert len(server.seen) == 7 + 9 + 7
+
+
+def _learning(seen: Seen) -> bool:
+    body = json.dumps(seen.body)
+    return "You look back at a piece of work" in body or "You keep the playbook" in body
 
 
 @pytest.mark.usefixtures("litellm_loaded")
-def test_the_setting_turns_it_off(sandbox: Sandbox, serve: Serve) -> None:
+@pytest.mark.parametrize(("learn", "calls", "lessons"), [("always", 9, 1), ("never", 7, 0)])
+def test_the_setting_says_whether_a_prompt_learns(
+    sandbox: Sandbox, serve: Serve, learn: str, calls: int, lessons: int
+) -> None:
     sandbox.model = "openai/gpt-4o-mini"
     (sandbox.home / "opendev").mkdir()
-    (sandbox.home / "opendev" / "settings.json").write_text(json.dumps({"memory": {"playbook": False}}))
+    (sandbox.home / "opendev" / "settings.json").write_text(json.dumps({"memory": {"learn": learn}}))
     server = serve(Project())
-    sandbox.here("-p", "List it.", "--output", "json", "--approve", "auto")
-    assert playbook(sandbox) == []
-    assert len(server.seen) == 7
+    go(sandbox, "List it.")
+    assert (len(server.seen), len(playbook(sandbox))) == (calls, lessons)

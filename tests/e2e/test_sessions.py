@@ -82,7 +82,7 @@ def test_the_newest_session_goes_on_with_all_it_knew(sandbox: Sandbox, serve: Se
 def test_one_ledger_holds_every_call_and_equals_the_providers_log(sandbox: Sandbox, serve: Serve) -> None:
     """Retries, a sub-agent, memory and a summary; and all of it again after a resume."""
     sandbox.project = make_repo(sandbox.project / "repo")
-    settings(sandbox, memory={"playbook": True})
+    settings(sandbox, memory={"learn": "always"})
     failed: list[int] = []
 
     def script(seen: Seen) -> Reply:
@@ -191,40 +191,6 @@ def test_what_is_exported_holds_no_secret_and_what_is_deleted_is_gone(sandbox: S
     assert shown(sandbox, "list")["sessions"] == []
     home = sandbox.home / "opendev"
     assert [p for p in home.rglob(f"*{id}*") if p.suffix not in (".lock", ".held")] == []
-
-
-@pytest.mark.req("SES-07")
-@pytest.mark.soak
-def test_a_light_model_makes_the_title_of_a_session_that_goes_on(sandbox: Sandbox, serve: Serve) -> None:
-    settings(sandbox, roles={"compact": "openai/gpt-4o-mini"}, memory={"playbook": False})
-    titles: list[str] = []
-
-    def script(seen: Seen) -> Reply:
-        if "Answer with a title" in json.dumps(seen.body):
-            titles.append(said(seen)[0])
-            return text('"' + "Herons and other birds " * 5 + '"')
-        return text("Yes.")
-
-    server = serve(script)
-    id = go(sandbox, "What is a heron?").report["session_id"]
-    go(sandbox, "And a stork?", "--continue")
-    assert titles == []  # two messages so far
-    settings(sandbox, roles={"compact": "openai/gpt-4o-mini"}, sessions={"titles": "off"})
-    go(sandbox, "And a crane?", "--continue")
-    assert titles == []
-    settings(sandbox, roles={"compact": "openai/gpt-4o-mini"})
-    go(sandbox, "And a bittern?", "--continue")
-    go(sandbox, "And an egret?", "--continue")
-    assert len(titles) == 1
-    assert [row["content"] for row in json.loads(titles[0])] == [
-        "And a stork?",
-        "Yes.",
-        "And a crane?",
-        "Yes.",
-    ]
-    found = shown(sandbox, "show", id)
-    assert found["title"] == ("Herons and other birds " * 5)[:50]
-    assert found["model_calls"] == len(server.seen)
 
 
 @pytest.mark.parametrize("home", ["/dev/null/x", "/proc/opendev", "file"])

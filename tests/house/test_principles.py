@@ -289,7 +289,7 @@ async def test_calls_vetoes_compactions_and_memory_each_emit_an_event(tmp_path: 
     bench.settings = bench.settings.model_copy(
         update={
             "models": {Role.ACTION: "test/model", Role.COMPACT: "test/compact"},
-            "memory": MemorySettings(playbook=True),
+            "memory": MemorySettings(playbook=True, learn="beside"),
             "context_limits": {"test/model": 26_000},
         }
     )

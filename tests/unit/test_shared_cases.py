@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from opendev.actors import janitor
-from opendev.cli.run import _exit
+from opendev.cli.task import exit_of_report
 from opendev.core.agent import AgentReport, AgentStatus
 from opendev.core.approval import ApprovalLevel, Mode
 from opendev.core.chat import ToolMessage, UserMessage
@@ -184,4 +184,4 @@ def test_a_prompt_that_was_set_up_wrongly_ends_with_the_code_of_usage(
     status: AgentStatus, kind: ErrorKind, code: int
 ) -> None:
     report = AgentReport(id="a", agent="Main", status=status, error=ErrorInfo(kind=kind, message="m"))
-    assert _exit(report) == code
+    assert exit_of_report(report) == code

@@ -11,6 +11,8 @@ from ... import __version__
 from ...core.errors import ErrorKind, OpenDevError
 from ...core.model import Frozen, JsonObject
 from .config import McpServer
+from .logins import Login
+from .oauth import authorizer
 from .stdio import ServerProcess
 
 MAX_TOOLS = 2_000  # of one server
@@ -35,10 +37,10 @@ class RemoteResult(Frozen):
 
 
 class _Peer:
-    """Who is spoken to, for errors; ``locked`` once it answered 401, which the SDK does not pass on."""
+    """Who is spoken to, for errors; ``locked`` once it answered 401, which the SDK does not pass on. ``auth``: how we log in."""
 
-    def __init__(self, name: str) -> None:
-        self.name, self.locked = name, False
+    def __init__(self, name: str, auth: Any = None) -> None:
+        self.name, self.locked, self.auth = name, False, auth
 
     async def look(self, response: Any) -> None:
         """A hook of the HTTP client."""
@@ -48,7 +50,7 @@ class _Peer:
         """The SDK's HTTP client, looked at."""
         from mcp.shared._httpx_utils import create_mcp_http_client
 
-        client = create_mcp_http_client(headers=headers, timeout=timeout, auth=auth)
+        client = create_mcp_http_client(headers=headers, timeout=timeout, auth=auth or self.auth)
         client.event_hooks = {"response": [self.look]}
         return client
 
@@ -90,15 +92,16 @@ async def connect(
     on_changed: Callable[[], None],
     on_closed: Callable[[], None],
     noise: Callable[[ServerProcess], None] = lambda _process: None,
+    login: Login | None = None,
 ) -> AsyncGenerator[Session]:
     """A server that has answered the handshake; it is gone, with all it started, when the block is left.
 
-    ``env`` is the whole environment of a stdio server, under its own. ``on_changed``: its tools changed; ``on_closed``: the
+    ``login`` is a person who can be sent to a login. ``env`` is the whole environment of a stdio server, under its own. ``on_changed``: its tools changed; ``on_closed``: the
     connection ended. Enter and leave in one task. Raises ``OpenDevError``: not found, infra, denied (it wants a login).
     """
     from mcp.client import Client
 
-    peer = _Peer(server.name)
+    peer = _Peer(server.name, None if server.transport == "stdio" else authorizer(server, login))
     process: ServerProcess | None = None
     if server.transport == "stdio":
         command = [server.command, *server.args]

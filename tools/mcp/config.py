@@ -24,6 +24,29 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _TRANSPORTS = {"streamable-http": "http", "streamable_http": "http", "streamableHttp": "http"}
 
 
+class Oauth(Frozen):
+    """What a server's own answers do not tell about a login to it. ``issuer`` is whom the secret may be sent to; ``port`` of the
+    address on this machine that the browser is sent back to, 0 for any."""
+
+    grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
+    client_id: str = ""
+    client_secret: str = Field(default="", repr=False)
+    issuer: str = ""
+    client_metadata_url: str = ""
+    port: int = Field(default=0, ge=0, le=65_535)
+
+    @model_validator(mode="after")
+    def _complete(self) -> "Oauth":
+        if self.client_secret and not (self.client_id and self.issuer):
+            raise ValueError("a `client_secret` needs its `client_id`, and the `issuer` it may be sent to")
+        if self.grant == "client_credentials" and not self.client_secret:
+            raise ValueError("the grant `client_credentials` needs a `client_secret`")
+        url = self.client_metadata_url
+        if url and not (url.startswith("https://") and url.removeprefix("https://").strip("/").count("/")):
+            raise ValueError("`client_metadata_url` is no https address of a document")
+        return self
+
+
 class McpServer(Frozen):
     """One server: ``command`` with ``args`` and ``env``, or a ``url`` with ``headers``. ``timeout`` in ms, of start and of calls."""
 
@@ -34,10 +57,12 @@ class McpServer(Frozen):
     env: dict[str, str] = Field(default_factory=dict, repr=False)
     url: str = ""
     headers: dict[str, str] = Field(default_factory=dict, repr=False)
+    oauth: Oauth = Field(default_factory=Oauth)
     enabled: bool = True
     auto_start: bool = True
     timeout: int = Field(default=30_000, ge=100, le=3_600_000)
     cwd: str = ""  # the project; set by the loader
+    home: str = ""  # the state root, where logins are kept; set by the loader
 
     @property
     def timeout_s(self) -> float:
@@ -96,7 +121,7 @@ def load_mcp(home: Path, project: Path) -> McpConfig:
             key = f"{path.resolve()}#{name}"
             digest = _digest(body, project)
             try:
-                server = read_server(name, body, str(project), path)
+                server = read_server(name, body, str(project), path).model_copy(update={"home": str(home)})
             except OpenDevError as error:
                 refused.append(error.info.sentence())
                 continue
@@ -180,6 +205,12 @@ def expand(server: McpServer, env: Mapping[str, str]) -> McpServer:
             "env": {name: fill(item) for name, item in server.env.items()},
             "url": fill(server.url),
             "headers": {name: fill(item) for name, item in server.headers.items()},
+            "oauth": server.oauth.model_copy(
+                update={
+                    "client_id": fill(server.oauth.client_id),
+                    "client_secret": fill(server.oauth.client_secret),
+                }
+            ),
         }
     )
 
@@ -189,12 +220,10 @@ def read_server(name: str, body: Any, cwd: str, path: Path) -> McpServer:
     if not isinstance(body, dict):
         raise _wrong(path, name, "it is no JSON object")
     given = dict(cast("JsonObject", body))
-    if given.pop("oauth", None) is not None:
-        raise _wrong(path, name, "`oauth` is not supported; put a token into `headers`")
     transport = given.pop("type", None) or given.get("transport") or ("http" if given.get("url") else "stdio")
     given["transport"] = _TRANSPORTS.get(str(transport), transport)
     try:
-        return McpServer.model_validate({**given, "name": name, "cwd": cwd})
+        return McpServer.model_validate({**given, "name": name, "cwd": cwd, "home": ""})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])

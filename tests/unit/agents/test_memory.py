@@ -71,7 +71,7 @@ def usual(request: ModelRequest) -> str:
 def bench(tmp_path: Path, model: TwoModels, **memory: object) -> Bench:
     made = Bench(tmp_path)
     made.client = model
-    settings = MemorySettings.model_validate({"playbook": True, "share": 1.0, **memory})
+    settings = MemorySettings.model_validate({"playbook": True, "learn": "beside", "share": 1.0, **memory})
     made.settings = AgentSettings(
         models={Role.ACTION: "test/model", Role.COMPACT: "test/small"}, memory=settings
     )
@@ -237,6 +237,20 @@ async def test_after_the_first_reflection_memory_costs_a_share_of_the_work(tmp_p
     assert [of(request) for request in model.learning] == ["reflector", "curator"] * 2
     assert "step 6" in str(model.learning[2].messages[1])  # nothing between the two is left out
     assert "step 20" in str(model.learning[2].messages[1])
+
+
+@pytest.mark.parametrize(("learn", "asked"), [("after", 2), ("never", 0)])
+async def test_one_prompt_learns_after_its_answer_or_not_at_all(
+    tmp_path: Path, learn: str, asked: int
+) -> None:
+    model = TwoModels(2 * REFLECT_EVERY, usual)
+    made = bench(tmp_path, model, learn=learn)
+    store(made, Bullet(id="b1", text="Known already.", created=1.0))
+    assert (await made.run()).status is AgentStatus.DONE
+    assert len(model.learning) == asked
+    assert "Known already." in str(model.requests[0].messages[0])
+    if asked:
+        assert f"step {2 * REFLECT_EVERY}" in str(model.learning[0].messages[1])  # all of it, at the end
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 """Redaction: known secrets out, everything else byte for byte (SAF-06)."""
 
+import json
 import time
 
 import pytest
-from opendev.policy.redact import redact
+from opendev.policy.redact import redact, redact_line
 
 # Built from pieces, so that no scanner takes this file for a leak.
 SECRETS = [
@@ -102,3 +103,18 @@ def test_long_text_takes_little_time() -> None:
         + "machine a login b " * 20_000
     )
     assert time.monotonic() - started < 5
+
+
+@pytest.mark.req("SAF-06")
+def test_a_line_of_a_log_stays_json() -> None:
+    key = "gh" + "p_" + "A1b2" * 9
+    head, end = "-----BEGIN RSA PRIVATE " + "KEY-----", "-----END RSA PRIVATE " + "KEY-----"
+    data = {"a": [f"x {key}", {"b": head}, 1, None], "c": end, "d": f"machine h\n login u\n password {key}9"}
+    found = json.loads(redact_line(json.dumps(data)))
+    assert found == {
+        "a": ["x [redacted]", {"b": head}, 1, None],
+        "c": end,
+        "d": "machine h\n login u\n password [redacted]",
+    }
+    plain = '{"b": 1,  "a": "caf\\u00e9"}'
+    assert redact_line(plain) == plain

@@ -400,3 +400,12 @@ def test_a_state_root_that_is_read_only_lists_what_it_has(small_disk: Path) -> N
         files.append([NEW])
     with pytest.raises(OpenDevError, match="Read-only file system"), store.resume():
         pass
+
+
+def test_a_record_that_cannot_be_read_is_not_written_over(files: SessionFiles) -> None:
+    files.append([NEW])
+    files.record.mkdir()
+    with pytest.raises(OpenDevError, match="Could not read"):
+        files.update(lambda meta: meta or SessionMeta(id="s1"))
+    assert files.record.is_dir()
+    assert contents(files) == ["new"]
