@@ -49,6 +49,8 @@ class RunHooks:
         """Run an agent that no other agent started: the one in the foreground answers the user's prompt and ends with Stop, the
         others (a swarm's) are sub-agents to their hooks. A refusal is a failed report."""
         name, prompt, cwd = task.spec.name, task.prompt, task.root
+        if task.stream and prompt == COMPACT:  # a command, between two turns
+            return await run(task)
         try:
             text = await (self.prompt(prompt, cwd) if task.stream else self.before(name, prompt, cwd))
         except OpenDevError as error:

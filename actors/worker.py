@@ -3,6 +3,7 @@
 import contextlib
 import os
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,9 @@ class WorkerSettings(Frozen):
     agent: AgentSettings = AgentSettings()
     diagnostics: bool = True  # of language servers, after edits (FIL-10)
     sandbox: SandboxSettings = SandboxSettings()
-    keep: bool = False  # the foreground agent's background tasks live on until its next run: it is a conversation
+    keep: bool = (
+        False  # the foreground agent's background tasks live on until its next run: it is a conversation
+    )
     window_s: float = WINDOW_S  # 0 in process: nothing is saved by waiting there
 
 
@@ -92,7 +95,7 @@ class Worker:
         ports = self._ports(task, uplink, symbols, marks, sandbox)
         hooks = HookEngine(self._settings.agent.hooks, session=task.run_id, env=env, emit=uplink)
         tasks = self._tasks(task, marks, sandbox)
-        tasks.on_change = lambda info: uplink(self._changed(task, info))  # of this run, whatever started them
+        tasks.on_change = partial(self._tell_change, task, uplink)  # of this run, whichever started them
         try:
             async with self._servers.used_by(task, uplink) as mcp:
                 ports = replace(ports, mcp=mcp, processes=tasks, hooks=AgentHooks(hooks, Path(task.root)))
@@ -122,6 +125,9 @@ class Worker:
         """Give the agent a message for its next turn. False when it does not run here or its inbox is full."""
         found = self._running.get(agent_id)
         return found is not None and bool(found[0].inject(text))
+
+    def _tell_change(self, task: AgentTask, uplink: Uplink, info: ProcessInfo) -> None:
+        uplink(self._changed(task, info))
 
     def _changed(self, task: AgentTask, info: ProcessInfo) -> ProcessChanged:
         return ProcessChanged(

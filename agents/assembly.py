@@ -33,6 +33,7 @@ from ..tools.registry import ToolRegistry
 from ..tools.skills import SkillLoader
 from .children import Children
 from .container import machine
+from .cover import cover_of
 from .doomloop import DoomLoop
 from .inbox import Inbox
 from .iteration import CallModel, IterationContext
@@ -45,6 +46,7 @@ from .settings import AgentPorts, AgentSettings
 from .sight import Sight
 from .signals import note_result
 from .specs import iteration_cap
+from .summing_up import only_sums_up
 from .transcript import Transcript, files_of
 from .verifier import Verifier
 
@@ -126,6 +128,7 @@ class Assembly:
             thinks=memory,
             thinking=ThinkingLevel.OFF if task.recipe or task.depth else settings.thinking,
             models={**settings.models, **task.models, Role.ACTION: model},
+            cover=cover_of(task, settings.undo, ports, files, dispatcher),
         )
         sight.ctx = ctx
         dispatcher.on_result = lambda result: note_result(ctx, result)
@@ -157,6 +160,8 @@ class Assembly:
             ctx.transcript.note(ctx.system)
             ctx.messages = ValidatedMessageList(loaded(task.history), on_append=ctx.transcript.note)
         restore(ctx, earlier if task.history else None)
+        if only_sums_up(task):
+            return
         text = f"{task.prompt}\n\n{recipes.fence(task.recipe)}" if task.recipe else prompt_of(task)
         await attach_references(ctx)
         ctx.messages.add_user(UserMessage(content=text))

@@ -8,6 +8,7 @@ from pathlib import Path
 from ..core.agent import AgentSpec
 from ..core.errors import ErrorKind, OpenDevError
 from ..store.consent import agreed
+from ..store.plugins import plugins
 from .specs import builtin_specs
 
 MAX_BYTES = 256_000  # of one file
@@ -16,8 +17,8 @@ MAX_FILES = 200  # of one folder
 
 @dataclass(frozen=True, slots=True)
 class CustomAgents:
-    """What the folders hold: types that may be used, the file of each, and a sentence for every file that is not used or
-    holds a key that does nothing."""
+    """What the folders hold: types that may be used, the file of each, and sentences: ``refused`` for every file that cannot be
+    used, ``notes`` for one that holds a key that does nothing, or waits for the user's consent."""
 
     specs: tuple[AgentSpec, ...] = ()
     files: Mapping[str, Path] = field(default_factory=dict[str, Path])
@@ -26,12 +27,13 @@ class CustomAgents:
 
 
 def load_custom(home: Path, project: Path) -> CustomAgents:
-    """The agents of ``home/agents`` and of ``project/.opendev/agents``, any depth, ``*.md``.
+    """The agents of ``home/agents``, of plugins and of ``project/.opendev/agents``, any depth, ``*.md``.
 
     A project's file comes with the repository: it is used only when its content is named in the user's consent file, and never
     in place of a type of the user's. A file that cannot be used costs nobody else's agent. Blocking.
     """
-    own = [(path, False) for path in _files(home / "agents")]
+    installed = [plugin.folder / "agents" for plugin in plugins(home)]
+    own = [(path, False) for folder in (home / "agents", *installed) for path in _files(folder)]
     theirs = [(path, True) for path in _files(project / ".opendev" / "agents")]
     if not own and not theirs:
         return CustomAgents()
@@ -45,11 +47,11 @@ def load_custom(home: Path, project: Path) -> CustomAgents:
         try:
             data = _content(path)
             if foreign and consent.get(str(path)) != hashlib.sha256(data).hexdigest():
-                raise OpenDevError(
-                    ErrorKind.DENIED,
-                    f"The agent file {path} comes with the project and you have not agreed to it.",
-                    f"Read it; to agree: opendev config trust {path.relative_to(project)}.",
+                notes.append(
+                    f"The agent file {path} comes with the project and you have not agreed to it. "
+                    f"Read it; to agree: opendev config trust {path.relative_to(project)}."
                 )
+                continue
             spec, ignored = read_agent(path, data)
         except OpenDevError as error:
             refused.append(error.info.sentence())

@@ -28,13 +28,14 @@ from ..core.chat import (
 )
 from ..core.clock import iso
 from ..core.errors import ErrorInfo, ErrorKind
-from ..core.events import Event
+from ..core.events import Event, TodoLine, TodosChanged
 from ..core.interrupt import InterruptToken
 from ..core.model import JsonObject
 from ..core.ops import COMPACT
-from ..core.tool import AgentMemo, TodoState
+from ..core.tool import AgentMemo, Todo, TodoState
 from ..tools.dispatch import Dispatcher
 from .children import Children
+from .cover import Cover
 from .doomloop import DoomLoop
 from .inbox import Inbox
 from .memory import Memory
@@ -93,6 +94,7 @@ class IterationContext:
     children: Children
     thinks: ThinkingInput
     thinking: ThinkingLevel = ThinkingLevel.OFF
+    cover: Cover | None = None  # None: what it changes is not under undo
     models: dict[Role, str] = field(default_factory=dict[Role, str])  # of this run, by role
     trace: str = ""  # the thoughts about the present step
     plan: JsonObject | None = None  # what ``present_plan`` gave when the plan was approved
@@ -100,6 +102,7 @@ class IterationContext:
     map_build: asyncio.Task[None] | None = None  # of the repository map, beside this run
     mapped: bool = False  # the conversation holds the map
     iteration: int = 0
+    told: tuple[Todo, ...] = ()  # the todos as screens know them
     nudges: Counter[str] = field(default_factory=Counter[str])
     usage: Usage = field(default_factory=Usage)
     model_calls: int = 0
@@ -121,6 +124,14 @@ class IterationContext:
         """Make the conversation and the agent's state durable. Raises ``OpenDevError`` (infra)."""
         self.transcript.keep(self.state())
         await self.transcript.flush()
+        self._tell_todos()
+
+    def _tell_todos(self) -> None:
+        """Screens draw the list from events (TUI-05)."""
+        if (todos := tuple(self.memo.todos)) != self.told:
+            self.told = todos
+            lines = tuple(TodoLine(id=todo.id, text=todo.text, state=todo.state.value) for todo in todos)
+            self.emit(TodosChanged(todos=lines))
 
     def state(self) -> JsonObject:
         """What a later run of this session needs beside the messages (``resume.restore``); it stands in the record."""

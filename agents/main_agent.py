@@ -22,6 +22,7 @@ from .opening import stop_build
 from .react import react
 from .report import make_report
 from .settings import AgentPorts, AgentSettings
+from .summing_up import only_sums_up, sum_up
 from .survey import survey
 
 
@@ -100,7 +101,7 @@ class MainAgent(BaseAgent):
                 end = await survey(task.prompt, self._ports.ask)
             else:
                 ctx = await self._assembly().context(task, token)
-                end = await _bounded(ctx)
+                end = await (sum_up(ctx) if only_sums_up(task) else _bounded(ctx))
         except OpenDevError as error:
             config = error.info.kind in (ErrorKind.CONFIG, ErrorKind.USAGE)
             status = AgentStatus.FAILED if config else AgentStatus.INFRA
@@ -146,6 +147,8 @@ async def _bounded(ctx: IterationContext) -> End:
 async def _close(ctx: IterationContext, end: End) -> End:
     """Leave a conversation that can be resumed: every call has a result, late messages are kept, all is on disk."""
     await stop_build(ctx)
+    if ctx.cover is not None:
+        await ctx.cover.close()
     ctx.messages.close_open_calls()
     for text in ctx.inbox.close():
         ctx.messages.add_user(UserMessage(content=text))

@@ -35,6 +35,17 @@ class MemorySettings(Frozen):
     finish_s: float = Field(default=10.0, ge=0)
 
 
+class UndoSettings(Frozen):
+    """Whether the foreground agent's steps can be undone; what snapshots cover; seconds that one may hold up a call."""
+
+    enabled: bool = False
+    ignored: Literal["skip", "cover"] = "skip"
+    max_files: int = 100_000
+    max_file_mb: int = 10
+    max_new_mb: int = 200
+    wait_s: float = 5.0
+
+
 class AgentSettings(Frozen):
     """Settings of agents. Windows are in tokens, by model; ``custom`` are the user's own agent types (CFG-11, SUB-15)."""
 
@@ -62,6 +73,7 @@ class AgentSettings(Frozen):
     skills: tuple[Skill, ...] = ()
     hooks: HookSet = HookSet()
     memory: MemorySettings = MemorySettings()
+    undo: UndoSettings = UndoSettings()
     seeing: tuple[str, ...] = ()  # models known to see pictures
     web: WebRules = WebRules()
 

@@ -1,20 +1,26 @@
 """`opendev config show|explain|set|path|check|trust`."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..configs.explain import explain
-from ..configs.load import load_config
-from ..configs.set_value import changed_settings
+from ..configs.check import check_settings
+from ..configs.explain import explain, known_key
+from ..configs.load import Files, Loaded, read_files, settings_paths
+from ..configs.problem import Problem, refusal
+from ..configs.published import settings_schema
+from ..configs.set_value import changed_settings, content_of
+from ..configs.settings_file import SettingsFile
 from ..core.errors import ErrorKind, OpenDevError
+from ..core.exits import Exit
 from ..policy.visible import visible
 from ..store.atomic import Lock, write_atomic
 from ..store.consent import agree, foreign_files, read_foreign, standing
-from ..store.permissions import load_permissions
-from .project import Project, open_project
+from .config_check import check_all, told
+from .project import Place, open_place, open_project
 
 app = typer.Typer(
     help="Show, explain and change settings. Example: opendev config explain model", no_args_is_help=True
@@ -22,11 +28,19 @@ app = typer.Typer(
 
 
 @app.command()
-def show(context: typer.Context) -> None:
+def show(
+    context: typer.Context,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="print the JSON schema of a settings file, for editors")
+    ] = False,
+) -> None:
     """Print all settings as JSON. Example: opendev config show"""
+    if schema:
+        typer.echo(json.dumps(settings_schema(), indent=1))
+        return
     project = open_project(context.obj)
     typer.echo(json.dumps(project.config.model_dump(mode="json"), indent=2))
-    _warn(project)
+    _warn(project.loaded.warnings)
 
 
 @app.command(name="explain")
@@ -48,31 +62,81 @@ def set_key(
     ] = False,
 ) -> None:
     """Change one setting, when the result is valid. Example: opendev config set model openai/gpt-5"""
-    project = open_project(context.obj)
-    path = project.path / ".opendev" / "settings.json" if in_project else project.layout.settings()
-    with Lock(project.layout.home / "settings.lock"):  # two that set different keys at once lose none (D05)
-        content, parsed = changed_settings(path, key, value)
-        load_config(project=project.path, environment=project.environment, cli={key: parsed})
-        write_atomic(path, content, 0o644 if in_project else 0o600)
-    typer.echo(f"{key} is set in {path}.")
-    _warn(project)
+    place = open_place(context.obj)
+    path = _writable_file(place, in_project=in_project)
+    with Lock(place.layout.home / "settings.lock"):  # two that set different keys at once lose none (D05)
+        files = read_files(place.path, place.environment)
+        before = files.project if in_project else files.user
+        file = changed_settings(before, key, value)
+        now = Files(files.user, file) if in_project else Files(file, files.project)
+        loaded, left = _accepted(files, now, place)
+        _check_effect(loaded, key, file)
+        write_atomic(path, content_of(file.settings), 0o644 if in_project else 0o600)
+    typer.echo(f"{key} is set in {file.path}.")
+    _warn(f"{file.path}: `{name}` looks like a key and was taken out." for name in before.secrets)
+    _warn([*(loaded.warnings if loaded else ()), *map(told, left)])
+
+
+def _writable_file(place: Place, *, in_project: bool) -> Path:
+    """The file to write: the user's own behind a link, a project's never outside of it. Raises ``OpenDevError`` (usage)."""
+    user, own = settings_paths(place.path, place.environment)
+    if not in_project:
+        return user.resolve()
+    if not own.resolve().is_relative_to(place.path.resolve()):
+        raise OpenDevError(
+            ErrorKind.USAGE,
+            f"{own} leads out of the project.",
+            "It comes with the project: look at it first.",
+        )
+    return own
+
+
+def _accepted(before: Files, now: Files, place: Place) -> tuple[Loaded | None, tuple[Problem, ...]]:
+    """The new configuration and the faults that were there already. Raises ``OpenDevError`` (config) for a new one."""
+    _, old, _ = check_settings(before, place.environment)
+    loaded, problems, _ = check_settings(now, place.environment)
+    known = {(problem.place, problem.what) for problem in old}
+    if new := [problem for problem in problems if (problem.place, problem.what) not in known]:
+        raise refusal(new)
+    return loaded, problems
+
+
+def _check_effect(loaded: Loaded | None, key: str, file: SettingsFile) -> None:
+    """A project's value that would be left out is not written. Raises ``OpenDevError`` (usage)."""
+    key = known_key(key)
+    if loaded is None or key.startswith("hooks."):  # a project's hooks are kept apart from the settings
+        return
+    origins = loaded.origins.get(key, ())
+    if str(file.path) not in [origin.place for origin in origins]:
+        raise OpenDevError(
+            ErrorKind.USAGE,
+            f"`{key}` of a project's file would widen what agents may do, so it does not count there.",
+            f"Set it in your own settings: opendev config set {key} VALUE.",
+        )
+    if origins[-1].place != str(file.path):
+        typer.echo(
+            f"{origins[-1].place or origins[-1].layer} sets {key} too, and counts before it.", err=True
+        )
 
 
 @app.command()
 def path(context: typer.Context) -> None:
     """Print the settings files, lowest layer first. Example: opendev config path"""
-    project = open_project(context.obj)
-    for file in (project.layout.settings(), project.path / ".opendev" / "settings.json"):
-        typer.echo(f"{file}{'' if Path(file).exists() else '  (does not exist)'}")
+    place = open_place(context.obj)
+    for file in settings_paths(place.path.resolve(), place.environment):
+        typer.echo(f"{file}{'' if file.exists() else '  (does not exist)'}")
 
 
 @app.command()
 def check(context: typer.Context) -> None:
-    """Check every settings file and permissions.json; exit 2 and the place of a fault. Example: opendev config check"""
-    project = open_project(context.obj)
-    _warn(project)
-    for text in load_permissions(project.layout.home, project.path).notes:
-        typer.echo(text, err=True)
+    """Check settings, permissions.json, hooks, MCP servers, agents and skills; exit 2 and every fault. Example: opendev config check"""
+    place = open_place(context.obj)
+    found = check_all(place, read_files(place.path, place.environment))
+    _warn(found.notes)
+    for text in found.faults:
+        typer.echo(visible(text), err=True)
+    if found.faults:
+        raise typer.Exit(int(Exit.USAGE))
     typer.echo("The settings are valid.")
 
 
@@ -107,6 +171,6 @@ def trust(
     typer.echo(f"You agreed to {path}, as it is now.", err=True)
 
 
-def _warn(project: Project) -> None:
-    for warning in project.loaded.warnings:
-        typer.echo(f"Warning: {warning}", err=True)
+def _warn(texts: Iterable[str]) -> None:
+    for text in texts:
+        typer.echo(f"Warning: {visible(text)}", err=True)

@@ -17,6 +17,7 @@ ROOMS = {
     "skills": "Skills. Example: opendev skills list",
     "swarm": "Batches of tickets. Example: opendev swarm tickets.toml",
     "tools": "Tools: list, show, run by hand. Example: opendev tools list",
+    "undo": "Reverse what the agent's last step changed; your own later edits stay. Example: opendev undo",
     "worktrees": "Working copies of agents. Example: opendev worktrees list",
 }
 

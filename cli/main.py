@@ -3,7 +3,7 @@
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
@@ -16,6 +16,9 @@ from ..core.exits import Exit
 from .border import border
 from .lazy import LazyGroup
 from .stdio import say
+
+if TYPE_CHECKING:
+    from .task import PromptOptions
 
 app = typer.Typer(
     name="opendev",
@@ -88,23 +91,25 @@ def root(  # noqa: PLR0913 - the command line is fixed
     go_on: ContinueOption = False,
     resume: ResumeOption = None,
     working_dir: Annotated[Path | None, typer.Option(help="the project; default: the current folder")] = None,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="the line REPL, in colour where there is any")
+    ] = False,
     version: Annotated[bool, typer.Option("--version", help="print the version")] = False,
 ) -> None:
-    """Give one prompt with -p, or call a sub-command. Example: opendev -p "Fix the failing test" --verify "pytest -q" """
+    """Talk with the agent, give one prompt with -p, or call a sub-command. Example: opendev -p "Fix the failing test" --verify "pytest -q" """
     context.obj = working_dir
     if version:
         typer.echo(f"opendev {__version__}")
         return
     session = _session(resume, context.invoked_subcommand, go_on=go_on)
-    _check_prompt(prompt, context.invoked_subcommand)
-    if prompt is None:
+    _check_prompt(prompt, context.invoked_subcommand, output, plain=plain)
+    if context.invoked_subcommand is not None:
         return
     from ..core.scope import Scope
-    from .run import run_prompt
     from .task import PromptOptions
 
     options = PromptOptions(
-        prompt=_read(prompt),
+        prompt=_read(prompt or ""),
         output=output.value,
         agent=agent,
         mode=mode,
@@ -123,7 +128,20 @@ def root(  # noqa: PLR0913 - the command line is fixed
         "approval": approve.value if approve else None,
         "thinking.level": thinking.value if thinking else None,
     }
-    raise typer.Exit(run_prompt(working_dir, overrides, options))
+    raise typer.Exit(_start(working_dir, overrides, options, talk=prompt is None))
+
+
+def _start(
+    working_dir: Path | None, overrides: dict[str, Any], options: "PromptOptions", *, talk: bool
+) -> int:
+    """One prompt, or a conversation. What the other one needs is not imported."""
+    if talk:
+        from .repl.start import run_conversation
+
+        return run_conversation(working_dir, overrides, options)
+    from .run import run_prompt
+
+    return run_prompt(working_dir, overrides, options)
 
 
 def _session(resume: str | None, subcommand: str | None, *, go_on: bool) -> str | None:
@@ -143,16 +161,17 @@ def _session(resume: str | None, subcommand: str | None, *, go_on: bool) -> str 
     return "" if go_on else resume
 
 
-def _check_prompt(prompt: str | None, subcommand: str | None) -> None:
-    """Either a prompt or a sub-command. Raises ``OpenDevError`` (usage)."""
-    if prompt is not None and subcommand is not None:
-        raise OpenDevError(ErrorKind.USAGE, "-p does not go with a sub-command.", "Give one or the other.")
-    if prompt is None and subcommand is None:
+def _check_prompt(prompt: str | None, subcommand: str | None, output: Output, *, plain: bool) -> None:
+    """A prompt, a sub-command or a conversation: one of the three. Raises ``OpenDevError`` (usage)."""
+    if subcommand is not None and (prompt is not None or plain):
+        option = "--plain" if plain else "-p"
         raise OpenDevError(
-            ErrorKind.USAGE,
-            "There is no interactive terminal UI in this version yet.",
-            'Give one prompt with -p: opendev -p "Fix the failing test"; or see opendev --help.',
+            ErrorKind.USAGE, f"{option} does not go with a sub-command.", "Give one or the other."
         )
+    if prompt is not None and plain:
+        raise OpenDevError(ErrorKind.USAGE, "-p does not go with --plain.", "Give one or the other.")
+    if prompt is None and output is not Output.TEXT:
+        raise OpenDevError(ErrorKind.USAGE, "--output goes with -p only.", 'Say what to do: opendev -p "…".')
 
 
 @app.command(name="doctor")

@@ -1,8 +1,10 @@
-"""`opendev mcp list|add|remove|enable|disable|test|tools|serve`."""
+"""`opendev mcp list|add|remove|enable|disable|test|tools|login|logout|serve`."""
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -22,6 +24,7 @@ from ..tools.mcp.config import (
     read_server,
 )
 from ..tools.mcp.link import LinkState, LinkStatus
+from ..tools.mcp.logins import LoginStore
 from ..tools.mcp.manager import McpManager
 from .project import Project, open_project
 
@@ -42,7 +45,9 @@ def list_servers(context: typer.Context) -> None:
     config = _config(open_project(context.obj))
     for entry in config.entries:
         server = entry.server
-        typer.echo(f"{server.name:20} {entry.scope:8} {server.transport:6} {_state(entry):12} {server.what}")
+        typer.echo(
+            f"{server.name:20} {entry.scope:8} {server.transport:6} {state_of(entry):12} {server.what}"
+        )
     for text in config.refused:
         typer.echo(text, err=True)
 
@@ -108,13 +113,13 @@ def remove(context: typer.Context, name: _NAME) -> None:
 @app.command()
 def enable(context: typer.Context, name: _NAME) -> None:
     """Let a server start; for one of the project this is the consent to exactly what is shown. Example: opendev mcp enable files"""
-    _switch(open_project(context.obj), name, on=True)
+    typer.echo(switch_server(open_project(context.obj), name, on=True))
 
 
 @app.command()
 def disable(context: typer.Context, name: _NAME) -> None:
     """Let a server not start any more. Example: opendev mcp disable files"""
-    _switch(open_project(context.obj), name, on=False)
+    typer.echo(switch_server(open_project(context.obj), name, on=False))
 
 
 @app.command(name="test")
@@ -124,7 +129,7 @@ def probe(context: typer.Context, name: _NAME) -> None:
     async def look(manager: McpManager) -> LinkStatus:
         return manager.status()[0]
 
-    found = _with_server(open_project(context.obj), name, look)
+    found = asyncio.run(with_server(open_project(context.obj), name, look))
     typer.echo(
         f"{found.name}: {found.state.value}, {found.tools} tools{f'. {found.why}' if found.why else ''}"
     )
@@ -138,13 +143,39 @@ def list_tools(context: typer.Context, name: _NAME) -> None:
     async def look(manager: McpManager) -> list[str]:
         status = manager.status()[0]
         if status.state is not LinkState.READY:
-            raise OpenDevError(
-                ErrorKind.INFRA, f"The MCP server {name} is {status.state.value}. {status.why}"
-            )
+            raise OpenDevError(ErrorKind.INFRA, f"The MCP server {name}: {status.state.value}. {status.why}")
         return [f"{tool.name}  {tool.description}" for tool in manager.tools()]
 
-    for line in _with_server(open_project(context.obj), name, look):
+    for line in asyncio.run(with_server(open_project(context.obj), name, look)):
         typer.echo(line)
+
+
+@app.command()
+def login(context: typer.Context, name: _NAME) -> None:
+    """Log in to a server with an address, in your browser; later runs use that login. Example: opendev mcp login tracker"""
+    from .mcp_login import browser, log_in
+
+    project = open_project(context.obj)
+    server = _startable(project, name)
+    _with_address(server)
+    if not sys.stdin.isatty() or project.environment.get("CI"):
+        raise OpenDevError(
+            ErrorKind.UNANSWERED,
+            f"A login to {name} needs a person at a terminal.",
+            f"Run opendev mcp login {name} there once, or put a token into `headers` of its entry.",
+        )
+    typer.echo(
+        asyncio.run(log_in(server, project.environment.child_env(), browser(project.environment.child_env())))
+    )
+
+
+@app.command()
+def logout(context: typer.Context, name: _NAME) -> None:
+    """Forget the login to a server on this machine. Example: opendev mcp logout tracker"""
+    server = _startable(open_project(context.obj), name)
+    _with_address(server)
+    known = LoginStore(Path(server.home), server.url).forget()
+    typer.echo(f"Forgot the login to {name}." if known else f"There was no login to {name}.")
 
 
 @app.command()
@@ -156,10 +187,11 @@ def serve(context: typer.Context) -> None:
 
 
 def _config(project: Project) -> McpConfig:
-    return load_mcp(project.layout.home, project.path)
+    return load_mcp(project.layout.home, project.path, project.config.mcp_servers)
 
 
-def _entry(project: Project, name: str) -> Entry:
+def find_entry(project: Project, name: str) -> Entry:
+    """A server of the files. Raises ``OpenDevError`` (usage) when there is none of that name."""
     config = _config(project)
     entry = config.find(name)
     if entry is None:
@@ -168,50 +200,68 @@ def _entry(project: Project, name: str) -> Entry:
     return entry
 
 
-def _state(entry: Entry) -> str:
+def state_of(entry: Entry) -> str:
+    """Whether it would be started."""
     if not entry.trusted:
         return "not trusted"
     return "enabled" if entry.server.enabled else "disabled"
 
 
-def _switch(project: Project, name: str, *, on: bool) -> None:
-    entry = _entry(project, name)
+def switch_server(project: Project, name: str, *, on: bool) -> str:
+    """Let a server start or not; for one of the project this gives or withdraws consent. The sentence that says so."""
+    entry = find_entry(project, name)
     if entry.scope == "project":
         agree(project.layout.home, entry.key, entry.digest if on else None)
         verb = "You agreed to" if on else "You withdrew the consent to"
-        typer.echo(f"{verb} the project's server {name}: {entry.server.what}")
-        return
+        return f"{verb} the project's server {name}: {entry.server.what}"
 
     def change(servers: JsonObject) -> None:
-        servers[name] = {**servers[name], "enabled": on}
+        servers[name] = {**(servers.get(name) or project.config.mcp_servers[name]), "enabled": on}
 
     change_user_file(project.layout.home, change)
-    typer.echo(f"{'Enabled' if on else 'Disabled'} {name}.")
+    return f"{'Enabled' if on else 'Disabled'} {name}."
 
 
-def _with_server(project: Project, name: str, look: Callable[[McpManager], Awaitable[Any]]) -> Any:
-    """What ``look`` makes of a started server; it is ended before this returns. Raises ``OpenDevError`` when it may not start."""
-    entry = _entry(project, name)
+def _with_address(server: McpServer) -> None:
+    if server.transport == "stdio":
+        raise OpenDevError(
+            ErrorKind.USAGE,
+            f"{server.name} is a program on this machine: there is no login to it.",
+            "What it needs to know stands in `env` of its entry.",
+        )
+
+
+def _startable(project: Project, name: str) -> McpServer:
+    """The server, its variables filled in. Raises ``OpenDevError`` when it may not start."""
+    entry = find_entry(project, name)
     if not entry.trusted:
         raise OpenDevError(
             ErrorKind.DENIED,
             f"The MCP server {name} comes with the project and is not trusted. It would run: {entry.server.what}",
             f"To agree: opendev mcp enable {name}.",
         )
-    server: McpServer = expand(entry.server, dict(project.environment.items()))
+    return expand(entry.server, dict(project.environment.items()))
 
-    async def work() -> Any:
-        manager = McpManager(
-            [server], project.environment.child_env(), lambda text: typer.echo(text, err=True)
-        )
-        manager.start()
-        try:
-            await manager.settled(server.timeout_s + 1)
-            return await look(manager)
-        finally:
-            await manager.close()
 
-    return asyncio.run(work())
+def _echo(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+async def with_server(
+    project: Project,
+    name: str,
+    look: Callable[[McpManager], Awaitable[Any]],
+    tell: Callable[[str], None] = _echo,
+) -> Any:
+    """What ``look`` makes of a started server; it is ended before this returns. Raises ``OpenDevError`` when it may not start."""
+    server = _startable(project, name)
+    manager = McpManager([server], project.environment.child_env(), tell)
+    manager.start()
+    try:
+        await manager.settled(server.timeout_s + 1)
+        return await look(manager)
+    finally:
+        await manager.close()
 
 
 def _pairs(values: list[str] | None, option: str) -> dict[str, str]:

@@ -40,13 +40,28 @@ def _here() -> Path:
         ) from error
 
 
-def open_project(working_dir: Path | None, cli: Mapping[str, Any] | None = None) -> Project:
-    """Open the project at ``working_dir`` (default: the current folder). Raises ``OpenDevError`` (usage, config)."""
+@dataclass(frozen=True)
+class Place:
+    """Where a command works, before any setting is read."""
+
+    path: Path
+    environment: Environment
+    layout: Layout
+
+
+def open_place(working_dir: Path | None) -> Place:
+    """The project's folder, as it was named. Raises ``OpenDevError`` (usage) when there is none."""
     path = (working_dir or _here()).expanduser().absolute()
     if not path.is_dir():
         raise OpenDevError(
             ErrorKind.USAGE, f"The folder {path} does not exist.", "Give an existing folder to --working-dir."
         )
     environment = read_environment()
-    loaded = load_config(project=path, environment=environment, cli=cli)
-    return Project(path.resolve(), environment, Layout(environment.home), loaded, SystemClock())
+    return Place(path, environment, Layout(environment.home))
+
+
+def open_project(working_dir: Path | None, cli: Mapping[str, Any] | None = None) -> Project:
+    """Open the project at ``working_dir`` (default: the current folder). Raises ``OpenDevError`` (usage, config)."""
+    place = open_place(working_dir)
+    loaded = load_config(project=place.path, environment=place.environment, cli=cli)
+    return Project(place.path.resolve(), place.environment, place.layout, loaded, SystemClock())

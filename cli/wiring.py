@@ -12,7 +12,7 @@ from ..actors.hub import Hub
 from ..actors.sides import HubPorts, HubSettings
 from ..actors.worker import WorkerSettings
 from ..agents.custom import CustomAgents, agent_types, load_custom
-from ..agents.settings import AgentSettings, MemorySettings
+from ..agents.settings import AgentSettings, MemorySettings, UndoSettings
 from ..configs.schema import AppConfig
 from ..core.agent import AgentSpec
 from ..core.errors import OpenDevError
@@ -187,7 +187,13 @@ def agent_settings(
         custom=custom,
         seeing=tuple(sorted(filter(catalog.has_vision, named))),
         web=web_rules(config),
+        undo=undo_settings(config),
     )
+
+
+def undo_settings(config: AppConfig) -> UndoSettings:
+    """What undo covers."""
+    return UndoSettings.model_validate(config.undo.model_dump())
 
 
 def web_rules(config: AppConfig) -> WebRules:

@@ -1,16 +1,25 @@
 """Says which layer set a key, and what the layers below it said."""
 
 from ..core.errors import ErrorKind, OpenDevError
-from .load import Loaded, variable_of
-from .schema import leaf_keys
+from .layers import near, variable_of
+from .load import Loaded
+from .schema import SPELLINGS, leaf_keys
+
+
+def known_key(key: str) -> str:
+    """The setting that a dotted key, or a flat name of Catalogue F, stands for. Raises ``OpenDevError`` (usage)."""
+    meant = SPELLINGS.get(key, key)
+    if meant in leaf_keys():
+        return meant
+    inside = [name for name in leaf_keys() if name.startswith(f"{key}.")]
+    names = inside or near(key)
+    hint = f"Did you mean {', '.join(names)}?" if names else "`opendev config show` lists the settings."
+    raise OpenDevError(ErrorKind.USAGE, f"There is no setting `{key}`.", hint)
 
 
 def explain(loaded: Loaded, key: str) -> dict[str, object]:
     """The value of a dotted key, the layer that set it, and every layer's value. Raises ``OpenDevError`` (usage)."""
-    if key not in leaf_keys():
-        near = [known for known in leaf_keys() if key.rsplit(".", 1)[-1] in known]
-        hint = f"Did you mean {', '.join(near)}?" if near else "`opendev config show` lists the settings."
-        raise OpenDevError(ErrorKind.USAGE, f"There is no setting `{key}`.", hint)
+    key = known_key(key)
     origins = loaded.origins.get(key, ())
     return {
         "key": key,

@@ -1,33 +1,33 @@
 """Four layers and the command line become one AppConfig (CFG-02). The only reader of the process's environment."""
 
-import json
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from ..core.approval import ApprovalLevel
-from ..core.errors import ErrorKind, OpenDevError
 from ..core.hooks import Hooks
 from ..core.model import JsonObject
 from .environment import Environment
-from .schema import AppConfig, leaf_keys
+from .layers import HOOKS, Layer, Origin, default_values, environment_values, file_layer
+from .problem import Problem, refusal
+from .schema import AppConfig, fields
+from .settings_file import SettingsFile, read_settings
 
-_KEY_LIKE = re.compile(r"api_?key|secret|token$|password|credential", re.IGNORECASE)
 _WORD = re.compile(r"(?!sk-|pk-)[\w .:/-]{0,24}")
 _LAYERS = ("default", "environment", "user", "project", "command line")
-_HOOKS = "hooks."
 _GUARDED = (  # what a project's file may not widen; prices hold the user's cap in dollars
     "approval",
     "auto_approve",
     "runtime.address",
     "blocked_commands",
     "prices",
+    "mcp_servers",
     "cost.assumed_input_usd",
     "cost.assumed_output_usd",
     "catalog.url",
@@ -39,16 +39,21 @@ _GUARDED = (  # what a project's file may not widen; prices hold the user's cap 
     "sandbox.hide",
 )
 _LEVELS = [ApprovalLevel.MANUAL, ApprovalLevel.SEMI_AUTO, ApprovalLevel.AUTO]
+_PLAIN = {  # what the validator calls by Python's names
+    "tuple_type": "it must be a list",
+    "dict_type": "it must be an object, { }",
+    "model_type": "it must be an object, { }",
+    "extra_forbidden": "there is no such field",
+    "missing": "it is missing",
+}
 
 
 @dataclass(frozen=True)
-class Origin:
-    """Where a value came from: a layer's name, its file or variable, and the line (0 = none)."""
+class Files:
+    """The two settings files as they are, or as they would be."""
 
-    layer: str
-    place: str
-    line: int
-    value: Any
+    user: SettingsFile
+    project: SettingsFile
 
 
 @dataclass(frozen=True)
@@ -68,173 +73,68 @@ def read_environment() -> Environment:
     return Environment(os.environ)
 
 
+def settings_paths(project: Path, environment: Environment) -> tuple[Path, Path]:
+    """The user's file and the project's."""
+    return environment.home / "settings.json", project / ".opendev" / "settings.json"
+
+
+def read_files(project: Path, environment: Environment) -> Files:
+    """Both files, once (CFG-05)."""
+    user, own = settings_paths(project, environment)
+    return Files(read_settings(user), read_settings(own))
+
+
 def load_config(*, project: Path, environment: Environment, cli: Mapping[str, Any] | None = None) -> Loaded:
     """Resolve defaults < environment < user < project < command line (C-04).
 
     ``cli`` holds dotted keys; None values are left out. Raises ``OpenDevError`` (config) that names file, line and key.
     """
-    warnings: list[str] = []
-    users, projects = environment.home / "settings.json", project / ".opendev" / "settings.json"
-    theirs = _from_file("project", projects, warnings)
-    hooks = _without_hooks(theirs)
-    layers = [
-        _defaults(),
-        _from_environment(environment),
-        _from_file("user", users, warnings),
-        theirs,
-        {
-            key: Origin("command line", "", 0, value)
-            for key, value in (cli or {}).items()
-            if value is not None
-        },
-    ]
+    loaded, problems = resolve(read_files(project, environment), environment, cli)
+    if loaded is None or problems:
+        raise refusal(problems)
+    return loaded
+
+
+def resolve(
+    files: Files, environment: Environment, cli: Mapping[str, Any] | None = None
+) -> tuple[Loaded | None, tuple[Problem, ...]]:
+    """The configuration, None when it is not valid, and everything that is wrong."""
+    user, project = file_layer("user", files.user), file_layer("project", files.project)
+    hooks, faults = _without_hooks(project)
+    layers = [default_values(), environment_values(environment), user.values, project.values]
+    layers.append({k: Origin("command line", "", 0, v) for k, v in (cli or {}).items() if v is not None})
     origins: dict[str, list[Origin]] = {}
     for layer in layers:
         for key, origin in layer.items():
             origins.setdefault(key, []).append(origin)
+    warnings = [*user.warnings, *project.warnings]
     _narrow(origins, warnings)
     _add_up(origins["deny_read"])
     _name_over_word(origins)
-    config = _validate({key: found[-1] for key, found in origins.items()})
-    if users.exists() and projects.exists() and users.samefile(projects):
+    config, wrong = validate({key: found[-1] for key, found in origins.items()}, (user, project))
+    problems = (*user.problems, *project.problems, *faults, *wrong)
+    if config is None:
+        return None, problems
+    if _same(files):
         hooks = Hooks()  # the project is the home folder: they are the user's own
-    return Loaded(config, {key: tuple(found) for key, found in origins.items()}, tuple(warnings), hooks)
+    told = {key: tuple(found) for key, found in origins.items()}
+    return Loaded(config, told, tuple(warnings), hooks), problems
 
 
-def _defaults() -> dict[str, Origin]:
-    path = Path(__file__).with_name("defaults.toml")
-    return {
-        key: Origin("default", "defaults.toml", 0, value)
-        for key, value in _flatten(tomllib.loads(path.read_text("utf-8"))).items()
-    }
+def _same(files: Files) -> bool:
+    user, project = files.user.path, files.project.path
+    return user.exists() and project.exists() and user.samefile(project)
 
 
-def _from_environment(environment: Environment) -> dict[str, Origin]:
-    found: dict[str, Origin] = {}
-    for key in leaf_keys():
-        name = variable_of(key)
-        if text := environment.get(name):
-            found[key] = Origin("environment", name, 0, _parse(text))
-    return found
-
-
-def variable_of(key: str) -> str:
-    """The environment variable of a dotted key: ``agents.max_depth`` is ``OPENDEV_AGENTS__MAX_DEPTH``."""
-    return "OPENDEV_" + key.replace(".", "__").upper()
-
-
-def _parse(text: str) -> Any:
+def _without_hooks(layer: Layer) -> tuple[Hooks, tuple[Problem, ...]]:
+    """A project's hooks, taken out of its layer, and what is wrong with them."""
+    mine = {key: layer.values.pop(key) for key in [*layer.values] if key.startswith(HOOKS)}
     try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
-def read_settings(path: Path) -> JsonObject:
-    """The object in a settings file; empty when there is none. Raises ``OpenDevError`` (config)."""
-    return _parsed(path, _text_of(path))
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return path.read_text("utf-8-sig")
-    except (FileNotFoundError, NotADirectoryError):
-        return ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise OpenDevError(
-            ErrorKind.CONFIG, f"{path} cannot be read: {error}.", "Make it readable UTF-8 text, or remove it."
-        ) from error
-
-
-def _parsed(path: Path, text: str) -> JsonObject:
-    try:
-        value = json.loads(text or "{}")
-    except json.JSONDecodeError as error:
-        raise OpenDevError(
-            ErrorKind.CONFIG, f"{path}, line {error.lineno}: not valid JSON: {error.msg}.", "Mend the line."
-        ) from error
-    except RecursionError as error:
-        raise OpenDevError(
-            ErrorKind.CONFIG, f"{path} is nested too deeply.", "Settings are two levels deep."
-        ) from error
-    if not isinstance(value, dict):
-        raise OpenDevError(
-            ErrorKind.CONFIG,
-            f"{path}, line 1: a settings file holds one JSON object.",
-            "Put { } around the settings.",
-        )
-    return cast("JsonObject", value)
-
-
-def _from_file(layer: str, path: Path, warnings: list[str]) -> dict[str, Origin]:
-    found: dict[str, Origin] = {}
-    known = set(leaf_keys())
-    text = _text_of(path)
-    settings, secrets = without_keys(_parsed(path, text))
-    warnings += [
-        f"{path}, line {line_of(text, key)}: `{key}` looks like a key and was left out; keys come from the environment only."
-        for key in secrets
-    ]
-    for key, value in _flatten(settings).items():
-        line = line_of(text, key)
-        if key not in known and key.startswith(_HOOKS):
-            warnings.append(f"{path}, line {line}: there is no event `{key}`; its hooks were left out.")
-            continue
-        if key not in known:
-            raise OpenDevError(
-                ErrorKind.CONFIG,
-                f"{path}, line {line}: unknown setting `{key}`.",
-                "`opendev config show` lists the settings.",
-            )
-        found[key] = Origin(layer, str(path), line, value)
-    return found
-
-
-def _without_hooks(layer: dict[str, Origin]) -> Hooks:
-    """Take a project's hooks out of its layer. Raises ``OpenDevError`` (config) when they are malformed."""
-    mine = {key: layer.pop(key) for key in [*layer] if key.startswith(_HOOKS)}
-    try:
-        return Hooks.model_validate({key.removeprefix(_HOOKS): origin.value for key, origin in mine.items()})
+        return Hooks.model_validate(
+            {key.removeprefix(HOOKS): origin.value for key, origin in mine.items()}
+        ), ()
     except ValidationError as error:
-        raise OpenDevError(ErrorKind.CONFIG, *_complaint(error, mine, _HOOKS)) from error
-
-
-def without_keys(settings: JsonObject, prefix: str = "") -> tuple[JsonObject, tuple[str, ...]]:
-    """The settings without anything that looks like a key, at any depth, and the dotted names of what was removed (CFG-04)."""
-    kept: JsonObject = {}
-    removed: list[str] = []
-    for name, item in settings.items():
-        if _KEY_LIKE.search(name):
-            removed.append(prefix + name)
-        elif isinstance(item, dict):
-            kept[name], below = without_keys(cast("JsonObject", item), f"{prefix}{name}.")
-            removed += below
-        else:
-            kept[name] = item
-    return kept, tuple(removed)
-
-
-def _flatten(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    leaves = set(leaf_keys())
-    for name, item in value.items():
-        key = prefix + name
-        if isinstance(item, dict) and key not in leaves:
-            flat.update(_flatten(cast("JsonObject", item), key + "."))
-        else:
-            flat[key] = item
-    return flat
-
-
-def line_of(text: str, key: str) -> int:
-    """The line of a dotted key in JSON text: its parts are looked for one after the other."""
-    at = 0
-    for part in key.split("."):
-        match = re.compile(rf'"{re.escape(part)}"\s*:').search(text, at)
-        if match is None:
-            break
-        at = match.start()
-    return text.count("\n", 0, at) + 1
+        return Hooks(), tuple(_problem(fault, mine, (layer,), HOOKS) for fault in error.errors())
 
 
 def _narrow(origins: dict[str, list[Origin]], warnings: list[str]) -> None:
@@ -294,30 +194,56 @@ def _shown(value: Any) -> str:
     return ""
 
 
-def _validate(chosen: Mapping[str, Origin]) -> AppConfig:
+def validate(
+    chosen: Mapping[str, Origin], layers: tuple[Layer, ...] = ()
+) -> tuple[AppConfig | None, tuple[Problem, ...]]:
+    """The configuration of the chosen values, or everything that is wrong with them; ``layers`` know the lines."""
     tree: JsonObject = {}
     for key, origin in chosen.items():
-        *groups, leaf = key.split(".")
+        *above, leaf = key.split(".")
         node = tree
-        for group in groups:
+        for group in above:
             node = node.setdefault(group, {})
         node[leaf] = origin.value
+    yes_or_no = tuple(
+        _told(key, chosen[key], layers, "a number is wanted")
+        for key in chosen
+        if _is_no_number(key, chosen[key])
+    )
     try:
-        return AppConfig.model_validate(tree)
+        return (AppConfig.model_validate(tree) if not yes_or_no else None), yes_or_no
     except ValidationError as error:
-        raise OpenDevError(ErrorKind.CONFIG, *_complaint(error, chosen)) from error
+        return None, (*yes_or_no, *(_problem(fault, chosen, layers) for fault in error.errors()))
 
 
-def _complaint(error: ValidationError, chosen: Mapping[str, Origin], below: str = "") -> tuple[str, str]:
-    first = error.errors()[0]
-    path = below + ".".join(str(part) for part in first["loc"])
+def _is_no_number(key: str, origin: Origin) -> bool:
+    """True and false pass for 1 and 0 with the validator."""
+    kind: Any = fields()[key].annotation
+    return isinstance(origin.value, bool) and kind in (int, float, int | None)
+
+
+def _problem(
+    fault: ErrorDetails, chosen: Mapping[str, Origin], layers: tuple[Layer, ...], below: str = ""
+) -> Problem:
+    path = below + ".".join(str(part) for part in fault["loc"])
     key = next((known for known in chosen if path == known or path.startswith(known + ".")), path)
+    why = _PLAIN.get(fault["type"], fault["msg"].removeprefix("Value error, "))
     origin = chosen.get(key)
     if origin is None:
-        return f"The setting `{path}` is missing: {first['msg']}.", "Reinstall OpenDev."
-    line = f", line {origin.line}" if origin.line else ""
-    place = f"{origin.place or origin.layer}{line}"
-    return (
-        f"{place}: `{path}`{_shown(first['input'])}: {first['msg']}.",
-        f"Mend it there; `opendev config explain {key}` shows every layer.",
+        return Problem("The defaults", 0, f"the setting `{path}`: {why}", "Reinstall OpenDev.")
+    return _told(path, origin, layers, why, _shown(fault["input"]), key)
+
+
+def _told(
+    path: str, origin: Origin, layers: tuple[Layer, ...], why: str, shown: str = "", key: str = ""
+) -> Problem:
+    line = next(
+        (
+            layer.file.line(path)
+            for layer in layers
+            if str(layer.file.path) == origin.place and path in layer.file.lines
+        ),
+        origin.line,
     )
+    hint = f"Mend it there; `opendev config explain {key or path}` shows every layer."
+    return Problem(origin.place or origin.layer, line, f"`{path}`{shown}: {why}", hint)

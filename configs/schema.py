@@ -1,17 +1,29 @@
 """AppConfig: every setting with its type and meaning. Defaults stand in defaults.toml, so none stands here."""
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Any, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field
+from pydantic.fields import FieldInfo
 
 from ..core.approval import ApprovalLevel
 from ..core.chat import Role, ThinkingLevel
 from ..core.hooks import Hooks
-from ..core.model import Frozen
+from ..core.model import Frozen, JsonObject
 
 
 class Roles(Frozen):
     """Models of the roles besides the action model; empty = fall back (MOD-02)."""
+
+    thinking: str
+    critique: str
+    vision: str
+    compact: str
+
+
+class Providers(Frozen):
+    """Put in front of a role's model that has no provider/ of its own; empty = ``provider``."""
 
     thinking: str
     critique: str
@@ -137,6 +149,18 @@ class Sessions(Frozen):
     titles: Literal["auto", "off"]
 
 
+class Undo(Frozen):
+    """Snapshots for undo: made or not; ignored files covered or not; bounds (files, MB of one file, MB that one snapshot adds);
+    seconds that a snapshot may hold up a tool call."""
+
+    enabled: bool
+    ignored: Literal["skip", "cover"]
+    max_files: int = Field(ge=1)
+    max_file_mb: int = Field(ge=1)
+    max_new_mb: int = Field(ge=1)
+    wait_s: float = Field(gt=0, le=60)
+
+
 class RuntimeSettings(Frozen):
     """Where actors run."""
 
@@ -174,6 +198,7 @@ class AppConfig(Frozen):
     deny_read: tuple[str, ...]  # files that no tool reads, as in a .gitignore; every layer adds to it
     schema_deferral: Literal["off", "external", "all"]  # whose tool schemas wait for their activation (C-12)
     roles: Roles
+    providers: Providers
     tiers: Tiers
     agents: Agents
     thinking: Thinking
@@ -188,10 +213,12 @@ class AppConfig(Frozen):
     swarm: Swarm
     sandbox: SandboxSettings
     sessions: Sessions
+    undo: Undo
     runtime: RuntimeSettings
     web: Web
     hooks: Hooks
     prices: dict[str, Price] = {}  # of models no catalogue knows
+    mcp_servers: dict[str, JsonObject] = {}  # beside those of mcp.json, in its format
 
     @property
     def approval_level(self) -> ApprovalLevel:
@@ -200,11 +227,15 @@ class AppConfig(Frozen):
 
     def models(self) -> dict[Role, str]:
         """The configured models by role, each as provider/NAME; roles left empty are absent."""
+        providers = self.providers.model_dump()
         named = {
-            Role.ACTION: self.model,
-            **{Role(name): model for name, model in self.roles.model_dump().items()},
+            Role.ACTION: self._qualified(self.model),
+            **{
+                Role(name): self._qualified(model, providers[name])
+                for name, model in self.roles.model_dump().items()
+            },
         }
-        return {role: self._qualified(model) for role, model in named.items() if model}
+        return {role: model for role, model in named.items() if model}
 
     def tier_models(self) -> dict[str, str]:
         """The configured models by tier, each as provider/NAME; tiers left empty are absent."""
@@ -219,20 +250,37 @@ class AppConfig(Frozen):
         tiers = self.tiers.model_dump()
         return self._qualified(tiers.get(name, name)) if name and tiers.get(name, name) else ""
 
-    def _qualified(self, model: str) -> str:
-        return model if "/" in model or not self.provider else f"{self.provider}/{model}"
+    def _qualified(self, model: str, provider: str = "") -> str:
+        before = provider or self.provider
+        return model if not model or "/" in model or not before else f"{before}/{model}"
 
 
-Settings = dict[str, JsonValue]
+SPELLINGS = {  # the flat names of Catalogue F, and their kin: another way to write the settings they stand for
+    "web_search_provider": "web.search_provider",
+    **{f"{role}_model": f"roles.{role}" for role in Roles.model_fields},
+    **{f"{role}_provider": f"providers.{role}" for role in Providers.model_fields},
+}
 
 
-def leaf_keys(model: type[Frozen] = AppConfig, prefix: str = "") -> tuple[str, ...]:
+def leaf_keys() -> tuple[str, ...]:
     """Every dotted key of the schema, in order of declaration."""
-    keys: list[str] = []
+    return tuple(fields())
+
+
+@cache
+def groups() -> frozenset[str]:
+    """The dotted names of settings that hold settings: ``agents``."""
+    return frozenset(key.rpartition(".")[0] for key in leaf_keys()) - {""}
+
+
+@cache
+def fields(model: type[Frozen] = AppConfig, prefix: str = "") -> Mapping[str, FieldInfo]:
+    """Every setting by its dotted key."""
+    found: dict[str, FieldInfo] = {}
     for name, field in model.model_fields.items():
         kind: Any = field.annotation
         if isinstance(kind, type) and issubclass(kind, Frozen):
-            keys.extend(leaf_keys(kind, f"{prefix}{name}."))
+            found |= fields(kind, f"{prefix}{name}.")
         else:
-            keys.append(prefix + name)
-    return tuple(keys)
+            found[prefix + name] = field
+    return found

@@ -244,6 +244,14 @@ class SeenFiles(Protocol):
         ...
 
 
+class Operations(Protocol):
+    """The operation log: told by each file tool what it wrote (UND-01). Safe from any thread, never raises."""
+
+    def note(self, path: Path, before: bytes | None, after: bytes | None, perm: int = 0) -> None:
+        """Whole contents; None = no file. ``path`` is real and absolute, ``perm`` that of the file before."""
+        ...
+
+
 class LeaseDesk(Protocol):
     """Hands out working folders; the one owner of git administration of a repository. Raises ``OpenDevError`` (git)."""
 

@@ -12,7 +12,18 @@ from .clock import Clock
 from .errors import ErrorInfo, ErrorKind
 from .interrupt import InterruptToken
 from .model import Frozen, JsonObject
-from .ports import Asker, EventSink, Processes, SeenFiles, Shell, Spawner, Symbols, ToolDirectory, Vision
+from .ports import (
+    Asker,
+    EventSink,
+    Operations,
+    Processes,
+    SeenFiles,
+    Shell,
+    Spawner,
+    Symbols,
+    ToolDirectory,
+    Vision,
+)
 from .scope import Scope
 
 
@@ -159,6 +170,7 @@ class ToolContext:
     web: WebRules = WebRules()
     deny_read: tuple[str, ...] = ()  # files that no tool reads, as in a .gitignore
     vision: Vision | None = None  # None: no model can be asked here
+    operations: Operations | None = None  # None: nothing written here can be undone (a worktree of its own)
 
     @property
     def own_places(self) -> tuple[Path, ...]:

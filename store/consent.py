@@ -12,7 +12,7 @@ from .atomic import Lock, write_atomic
 
 CONSENT = "trust.json"  # {"files": {absolute path, or path#name of an entry in it: SHA-256 of the content}}
 # Files of a project that act only after consent, whole; hooks and MCP servers are agreed to one by one, by their own commands.
-_FILES = ("permissions.json", "agents/**/*.md", "skills/**/*.md")
+_FILES = ("permissions.json", "agents/**/*.md", "commands/**/*.md", "skills/**/*.md")
 _MAX_FILES = 500
 _MAX_BYTES = 1_000_000
 

@@ -1,13 +1,11 @@
 """A helper process of a tool: an argument list and no shell, lines read as they come, its group ended on time-out (S41)."""
 
 import asyncio
-import contextlib
-import os
-import signal
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..core.errors import ErrorKind, OpenDevError
+from .started import ended, kill_group, started
 
 _LINE_BYTES = 2_000_000
 _STDERR_BYTES = 20_000
@@ -31,7 +29,7 @@ async def run_lines(
         OpenDevError: ``TOOL`` when it cannot be started, ``TIMEOUT`` after ``timeout_s`` seconds.
     """
     try:
-        process = await asyncio.create_subprocess_exec(
+        start = asyncio.create_subprocess_exec(
             *argv,
             cwd=cwd,
             env=dict(env),
@@ -41,6 +39,7 @@ async def run_lines(
             start_new_session=True,
             limit=_LINE_BYTES,
         )
+        process = await started(start, kill_group)
     except OSError as error:
         raise OpenDevError(ErrorKind.TOOL, f"{argv[0]} cannot be started ({error}).") from error
     try:
@@ -53,7 +52,7 @@ async def run_lines(
                 whole = await _feed(process.stdout, on_line)
                 if not whole:
                     return None, ""
-                return await process.wait(), await errors
+                return await ended(process), await errors
             finally:
                 errors.cancel()
     except TimeoutError as error:
@@ -62,9 +61,7 @@ async def run_lines(
             ErrorKind.TIMEOUT, f"{name} took more than {timeout_s:.0f} seconds and was ended."
         ) from error
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await asyncio.shield(process.wait())
+        await asyncio.shield(asyncio.ensure_future(kill_group(process)))
 
 
 async def _feed(stream: asyncio.StreamReader | None, on_line: Callable[[bytes], bool]) -> bool:

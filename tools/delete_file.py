@@ -17,6 +17,7 @@ class Args(Frozen):
 
 def _delete(args: Args, ctx: ToolContext) -> ToolResult:
     target = writable_place(args.file_path, ctx, follow=False)
+    data = None
     try:
         if not target.path.is_symlink():
             if not target.path.exists():
@@ -32,8 +33,12 @@ def _delete(args: Args, ctx: ToolContext) -> ToolResult:
                     "Leave it as it is, or ask the user.",
                 )
             if status.st_size <= MAX_BYTES:
-                ctx.seen.assert_fresh(target.path, read_bytes(target.path, target.name))
+                data = read_bytes(target.path, target.name)
+                ctx.seen.assert_fresh(target.path, data)
+        perm = target.path.lstat().st_mode & 0o7777
         target.path.unlink()
+        if ctx.operations is not None and data is not None:
+            ctx.operations.note(target.path, data, None, perm)
     except OSError as error:
         raise os_failure("delete", target.name, error) from error
     return ToolResult(

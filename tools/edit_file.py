@@ -56,7 +56,7 @@ def _edit(args: Args, ctx: ToolContext) -> ToolResult:
     data = read_bytes(target.path, target.name)
     ctx.seen.assert_fresh(target.path, data)
     change = _plan(args, target, data, ctx.limits)
-    linked = write_bytes_atomic(Write(target.path, target.name, data, change.after))
+    linked = write_bytes_atomic(Write(target.path, target.name, data, change.after), ctx.operations)
     ctx.seen.record(target.path, change.after)
     return _result(target, change, hard_links=bool(linked))
 
@@ -72,7 +72,7 @@ def _create(args: Args, target: Place, ctx: ToolContext) -> ToolResult:
             "Give the text to replace; write_file creates new files.",
         )
     after = encode(Text("", "utf-8"), args.new_content, target.name)
-    write_bytes_atomic(Write(target.path, target.name, data, after))
+    write_bytes_atomic(Write(target.path, target.name, data, after), ctx.operations)
     ctx.seen.record(target.path, after)
     edited = Edited(text=args.new_content, by="empty-file", lines=(1,), offsets=(0,), matched=("",))
     return _result(target, _Change(edited, Text("", "utf-8"), after), hard_links=False)

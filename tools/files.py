@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..core.errors import ErrorKind, OpenDevError
+from ..core.ports import Operations
 from ..core.tool import ToolContext
 from ..policy.paths import confine, relative
 from ..policy.secrets import secrets_of
@@ -230,15 +231,15 @@ class Write:
     after: bytes
 
 
-def write_bytes_atomic(change: Write) -> tuple[str, ...]:
+def write_bytes_atomic(change: Write, log: Operations | None) -> tuple[str, ...]:
     """``write_all`` for one file."""
-    return write_all((change,))
+    return write_all((change,), log)
 
 
-def write_all(changes: Sequence[Write]) -> tuple[str, ...]:
+def write_all(changes: Sequence[Write], log: Operations | None = None) -> tuple[str, ...]:
     """Write all of the files or none: staged beside their targets, then renamed; mode and owner are kept.
 
-    The names of files that had other hard links are returned: those links keep the old content.
+    The names of files that had other hard links are returned: those links keep the old content. ``log`` is told what was written.
 
     Raises:
         OpenDevError: ``TOOL`` when a file is read-only, changed meanwhile, exists already, or cannot be written.
@@ -255,6 +256,9 @@ def write_all(changes: Sequence[Write]) -> tuple[str, ...]:
                 for earlier in reversed(targets[:index]):
                     _take_back(earlier)
                 raise
+    if log is not None:
+        for change in changes:
+            log.note(change.path, change.before, change.after)
     return linked
 
 

@@ -11,26 +11,21 @@ from ..core.errors import OpenDevError
 from ..core.hooks import Hook
 from ..policy.hooks import Ended
 from .shell.reap import HAS_PROC, end, family
+from .started import ended, started
 
 HOOK_MARK = "OPENDEV_HOOK"  # finds what a hook started, also outside of its group
 _CAP = 100_000  # bytes kept of standard output and of standard error
 _LEFT_S = 0.3  # for what is still in the pipes after the end
-_POLL_S = (0.002, 0.02)
 _GRACE_S = 0.5  # between SIGTERM and SIGKILL
 
 
 async def run_hook(hook: Hook, letter: bytes, *, env: Mapping[str, str], cwd: str) -> Ended:
     """Run it to its end or to its time-out. Nothing it started lives on. Raises only ``CancelledError``, with it dead."""
     mark = uuid.uuid4().hex
-    starting = asyncio.ensure_future(_start(hook.command, {**env, HOOK_MARK: mark}, cwd))
     try:
-        process = await asyncio.shield(starting)
-    except (
-        asyncio.CancelledError
-    ):  # a half-made process of asyncio would be waited for until its last child ends
-        with contextlib.suppress(OSError, ValueError):
-            await asyncio.shield(asyncio.ensure_future(_bury(await asyncio.shield(starting), mark)))
-        raise
+        process = await started(
+            _start(hook.command, {**env, HOOK_MARK: mark}, cwd), lambda half_made: _bury(half_made, mark)
+        )
     except (OSError, ValueError) as error:  # ValueError: a NUL byte in the command
         return Ended(None, trouble=f"it could not be started: {error}")
     out, err = bytearray(), bytearray()
@@ -44,7 +39,7 @@ async def run_hook(hook: Hook, letter: bytes, *, env: Mapping[str, str], cwd: st
     try:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(hook.timeout):
-                code = await _exit_code(process)
+                code = await ended(process)
         if code is not None:
             trouble = ""
             await asyncio.wait(pipes, timeout=_LEFT_S)  # a child of its own may hold them open
@@ -81,16 +76,7 @@ async def _bury(process: asyncio.subprocess.Process, mark: str) -> None:
             await end(lambda: family(marker={HOOK_MARK: mark}, group=group), _GRACE_S)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
-    await _exit_code(process)
-
-
-async def _exit_code(process: asyncio.subprocess.Process) -> int:
-    """Wait for the process alone: ``wait()`` of Python 3.11 also waits for its pipes, which a child may hold open."""
-    pause, longest = _POLL_S
-    while process.returncode is None:
-        await asyncio.sleep(pause)
-        pause = min(longest, pause * 1.5)
-    return process.returncode
+    await ended(process)
 
 
 async def _feed(stream: asyncio.StreamWriter | None, letter: bytes) -> None:

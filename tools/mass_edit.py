@@ -38,7 +38,7 @@ def commit(changes: Sequence[FileChange], ctx: ToolContext, *, verb: str, notes:
         )
         for change in changes
     ]
-    linked = write_all(writes)
+    linked = write_all(writes, ctx.operations)
     for write in writes:
         ctx.seen.record(write.path, write.after)
     total = sum(change.count for change in changes)

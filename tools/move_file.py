@@ -1,6 +1,8 @@
 """move_file: gives a file another path; never onto an existing one (recipe step ``move``)."""
 
 import os
+import stat
+from contextlib import suppress
 from pathlib import Path
 
 from pydantic import Field
@@ -9,7 +11,7 @@ from ..core.errors import ErrorKind
 from ..core.model import Frozen
 from ..core.tool import Effect, Tool, ToolContext, ToolResult
 from .blocking import run_blocking
-from .files import lock_key, os_failure, writable_place
+from .files import MAX_BYTES, lock_key, os_failure, writable_place
 
 
 class Args(Frozen):
@@ -44,6 +46,8 @@ def _move(args: Args, ctx: ToolContext) -> ToolResult:
         for folder in [folder for folder in reversed(made) if folder.exists()]:
             folder.rmdir()
         raise os_failure(f"move {source.name} to", target.name, error) from error
+    with suppress(OSError):
+        _log(source.path, target.path, ctx)
     return ToolResult(
         ok=True,
         text=f"Moved {source.name} to {target.name}.",
@@ -51,6 +55,15 @@ def _move(args: Args, ctx: ToolContext) -> ToolResult:
         data={"source": source.name, "destination": target.name},
         changed=tuple(end.name for end in (source, target) if end.in_root),
     )
+
+
+def _log(source: Path, target: Path, ctx: ToolContext) -> None:
+    status = target.lstat()
+    if ctx.operations is None or not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
+        return
+    data = target.read_bytes()
+    ctx.operations.note(source, data, None, stat.S_IMODE(status.st_mode))
+    ctx.operations.note(target, None, data)
 
 
 def _rename(source: Path, target: Path) -> None:

@@ -49,7 +49,7 @@ def _edit(args: Args, ctx: ToolContext) -> ToolResult:
             del cells[index]
     _validate(notebook, target.name, "The change would make it invalid")
     after = encode(before, _dump(notebook, before.text), target.name)
-    write_bytes_atomic(Write(target.path, target.name, data, after))
+    write_bytes_atomic(Write(target.path, target.name, data, after), ctx.operations)
     ctx.seen.record(target.path, after)
     done = {"replace": "Replaced", "insert": "Inserted", "delete": "Deleted"}[args.action]
     return ToolResult(

@@ -38,7 +38,7 @@ async def run(args: Args, ctx: ToolContext) -> ToolResult:
     edits = await ctx.symbols.rename_edits(ctx.root, symbol, args.new_name)
     _require_scope(tuple(edits), ctx)
     changes = await asyncio.to_thread(_prepare, edits, symbol.name, ctx)
-    linked = await asyncio.to_thread(write_all, changes)
+    linked = await asyncio.to_thread(write_all, changes, ctx.operations)
     for change in changes:
         ctx.seen.record(change.path, change.after)
     left = await asyncio.to_thread(occurrences, ctx.root, symbol.name, REMAINING + 1)

@@ -69,7 +69,7 @@ def _wrong(error: Exception) -> OpenDevError:
 
 def _replace(args: Args, ctx: ToolContext) -> ToolResult:
     rule = _rule(args)
-    files = matching_files(ctx.root, args.glob)
+    files = matching_files(ctx.root, args.glob, ctx.deny_read)
     if not files:
         hint = f" `**/{args.glob}` looks in every folder." if "/" not in args.glob else ""
         return ToolResult.failure(

@@ -124,7 +124,7 @@ async def _run(args: Args, ctx: ToolContext) -> ToolResult:
 
 async def _rewrite(args: Args, ctx: ToolContext) -> ToolResult:
     engine = _AstGrep(args, ctx)
-    files = await asyncio.to_thread(matching_files, ctx.root, args.glob)
+    files = await asyncio.to_thread(matching_files, ctx.root, args.glob, ctx.deny_read)
     found = await engine.in_files(files)
     changes: list[FileChange] = []
     left: list[str] = []

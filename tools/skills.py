@@ -13,13 +13,14 @@ from ..core.errors import ErrorKind, OpenDevError
 from ..core.model import JsonObject
 from ..core.tool import Skill
 from ..store.consent import agreed
+from ..store.plugins import plugins
 
 MAX_BYTES = 256_000  # of one file
 MAX_SKILLS = 200  # of one folder
 MAX_DESCRIPTION = 500
 MAX_FILES = 50  # beside a SKILL.md, that are named
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.S | re.M)
+FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.S | re.M)
 _PLACE = re.compile(r"\$(ARGUMENTS\b|[1-9]\b)")
 
 
@@ -60,6 +61,7 @@ def discover(home: Path, project: Path) -> FoundSkills:
     tiers: tuple[tuple[Literal["project", "user"], Path], ...] = (
         ("project", project / ".opendev" / "skills"),
         ("user", home / "skills"),
+        *(("user", plugin.folder / "skills") for plugin in plugins(home)),
     )
     for tier, folder in tiers:
         for path in _files(folder):
@@ -84,7 +86,7 @@ def discover(home: Path, project: Path) -> FoundSkills:
 def read_skill(path: Path, tier: Literal["project", "user"]) -> Skill:
     """What is known of the skill in a file. Raises ``OpenDevError`` (config) when it is malformed."""
     data = _content(path)
-    front = _FRONT.match(data.decode("utf-8-sig", "replace"))
+    front = FRONT.match(data.decode("utf-8-sig", "replace"))
     if front is None:
         raise _wrong(path, "it has no front matter (name, description) between two lines of ---")
     try:
@@ -123,7 +125,15 @@ def body_of(skill: Skill, arguments: str) -> str:
             "It counts from the next run on.",
         )
     text = data.decode("utf-8-sig", "replace")
-    front = _FRONT.match(text)
+    front = FRONT.match(text)
+    body = fill_places(text[front.end() :] if front else text, arguments).strip()
+    shown = f'<skill_content name="{skill.name}">\n{body}\n</skill_content>'
+    files = _beside(path)
+    return f"{shown}\n<skill_files>\n" + "\n".join(files) + "\n</skill_files>" if files else shown
+
+
+def fill_places(text: str, arguments: str) -> str:
+    """``text`` with ``$ARGUMENTS`` and ``$1`` … ``$9`` filled in."""
     words = arguments.split()
 
     def fill(found: re.Match[str]) -> str:
@@ -132,10 +142,7 @@ def body_of(skill: Skill, arguments: str) -> str:
         index = int(found[1]) - 1
         return words[index] if index < len(words) else ""
 
-    body = _PLACE.sub(fill, text[front.end() :] if front else text).strip()
-    shown = f'<skill_content name="{skill.name}">\n{body}\n</skill_content>'
-    files = _beside(path)
-    return f"{shown}\n<skill_files>\n" + "\n".join(files) + "\n</skill_files>" if files else shown
+    return _PLACE.sub(fill, text)
 
 
 def _beside(path: Path) -> list[str]:

@@ -80,7 +80,7 @@ def _write(
         message = f"{target.name} would no longer be valid Python. Nothing was written."
         raise OpenDevError(ErrorKind.TOOL, message, "Check the indentation and brackets of what you sent.")
     encoded = after.encode()
-    linked = write_bytes_atomic(Write(target.path, target.name, data, encoded))
+    linked = write_bytes_atomic(Write(target.path, target.name, data, encoded), ctx.operations)
     ctx.seen.record(target.path, encoded)
     return printable(diff(target.name, before, after)), bool(linked)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.scope import Scope
+from ..policy.secrets import secrets_of
 
 JUNK = frozenset(
     {".git", "node_modules", "__pycache__", ".venv", ".tox", ".mypy_cache", ".ruff_cache", ".pytest_cache"}
@@ -16,14 +17,15 @@ _SETTINGS = frozenset(
 )  # a glob never reaches what would widen an agent's own rights
 
 
-def matching_files(root: Path, glob: str) -> list[str]:
-    """Root-relative paths of regular files that match ``glob``, sorted; links are not followed.
+def matching_files(root: Path, glob: str, deny_read: tuple[str, ...]) -> list[str]:
+    """Root-relative paths of regular files that match ``glob``, sorted; links are not followed, ``deny_read`` is left out.
 
     The glob is anchored at the root and spelled as in a ticket's scope: ``src`` names all files below it, ``*.py`` the
     top folder only, ``**/*.py`` every depth. Empty: every file.
     """
     spec = Scope(may=(glob,) if glob else ())
-    return sorted(path for path in _walk(root) if spec.allows(path))
+    secrets = secrets_of(deny_read)
+    return sorted(path for path in _walk(root) if spec.allows(path) and not secrets.match(path))
 
 
 def _walk(root: Path) -> Iterator[str]:

@@ -33,7 +33,7 @@ def create(target: Place, content: str, ctx: ToolContext, *, create_dirs: bool) 
     data = encode(Text("", "utf-8"), content, target.name)
     made = _make_parents(target, create_dirs=create_dirs)
     try:
-        write_bytes_atomic(Write(target.path, target.name, None, data))
+        write_bytes_atomic(Write(target.path, target.name, None, data), ctx.operations)
     except OpenDevError:
         for folder in reversed(made):
             folder.rmdir()

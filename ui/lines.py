@@ -26,7 +26,9 @@ from ..policy.visible import visible
 
 LINE_CHARS = 200
 NOTICE_CHARS = 800  # a notice ends with what to do about it
-SILENT = frozenset({"text_delta", "tool_output", "lease_granted", "cost"})  # kinds that never have a line
+SILENT = frozenset(  # kinds that never have a line; the tools' own lines tell of the todos
+    {"text_delta", "tool_output", "lease_granted", "cost", "todos_changed"}
+)
 
 
 def line_of(event: Event) -> str | None:

@@ -114,6 +114,7 @@ class Git:
     index: Path | None = None
     config: tuple[tuple[str, str], ...] = ()
     timeout_s: float = 300.0
+    own: bool = False  # a repository that only OpenDev writes to: no look-up of programs that others have configured
 
     def run(
         self,
@@ -160,6 +161,8 @@ class Git:
 
     def _can_run_others(self, command: str) -> bool:
         """Whether what the repository configures could run in this command."""
+        if self.own:
+            return False
         if command in _REF_WRITERS:
             return _version(self.env.get("PATH") or DEFAULT_PATH) >= _CONFIGURED_HOOKS
         return command not in _NO_DRIVERS

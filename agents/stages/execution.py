@@ -1,6 +1,7 @@
 """Stage 5: run the calls of the answer, unless it was cut off or repeats itself (LOOP-09..11, M16)."""
 
 import asyncio
+from contextlib import nullcontext
 
 from ...core.agent import AgentStatus
 from ...core.approval import ApprovalRequest
@@ -38,7 +39,8 @@ async def execution(ctx: IterationContext) -> None:
 async def _dispatch(ctx: IterationContext) -> None:
     unanswered = ctx.dispatcher.stats.unanswered
     try:
-        results = await ctx.unless_interrupted(ctx.dispatcher.run(ctx.calls))
+        async with ctx.cover.around(ctx.calls) if ctx.cover else nullcontext():
+            results = await ctx.unless_interrupted(ctx.dispatcher.run(ctx.calls))
     except asyncio.CancelledError:
         ctx.messages.add_results(ctx.dispatcher.finished)
         raise

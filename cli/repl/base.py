@@ -1,8 +1,10 @@
 """The base of the command handlers: one class a subject, the REPL injected, arguments split once more for sub-commands (REPL-02)."""
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
+from inspect import iscoroutinefunction
+from typing import ClassVar, Protocol
 
 from ...core.errors import ErrorKind, OpenDevError
 from ...ui.repl.ports import Command, CommandResult
@@ -11,7 +13,9 @@ from .managers import ApprovalManager, ConfigManager, ModeManager, SessionManage
 from .room import Room
 from .turns import Turns
 
-Run = Callable[[str], Awaitable[CommandResult]]
+Run = (
+    Callable[[str], Awaitable[CommandResult]] | Callable[[str], CommandResult]
+)  # one that blocks runs in a thread
 
 
 class Repl(Protocol):
@@ -37,13 +41,10 @@ class Repl(Protocol):
 class Handler(ABC):
     """The commands of one subject."""
 
+    commands: ClassVar[tuple[Command, ...]]
+
     def __init__(self, repl: Repl) -> None:
         self.repl = repl
-
-    @property
-    @abstractmethod
-    def commands(self) -> tuple[Command, ...]:
-        """What it handles."""
 
     @abstractmethod
     async def handle(self, args: str) -> CommandResult:
@@ -52,8 +53,8 @@ class Handler(ABC):
 
 def split(args: str) -> tuple[str, str]:
     """The first word and the rest."""
-    word, _, rest = args.strip().partition(" ")
-    return word, rest.strip()
+    word, *rest = args.split(maxsplit=1)[:2] or [""]
+    return word, rest[0].strip() if rest else ""
 
 
 async def choose(args: str, ways: Mapping[str, Run], default: str = "") -> CommandResult:
@@ -61,8 +62,16 @@ async def choose(args: str, ways: Mapping[str, Run], default: str = "") -> Comma
     word, rest = split(args)
     way = ways.get(word or default)
     if way is None:
-        raise OpenDevError(ErrorKind.USAGE, f"There is no sub-command `{word}`.", f"Known: {', '.join(ways)}.")
-    return await way(rest)
+        raise OpenDevError(
+            ErrorKind.USAGE, f"There is no sub-command `{word}`.", f"Known: {', '.join(ways)}."
+        )
+    return await run(way, rest)
+
+
+async def run(way: Run, args: str) -> CommandResult:
+    """Run a way of a command, in a thread unless it is a coroutine."""
+    result = way(args) if iscoroutinefunction(way) else await asyncio.to_thread(way, args)
+    return result if isinstance(result, CommandResult) else await result
 
 
 def need(args: str, what: str) -> str:

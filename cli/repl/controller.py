@@ -99,7 +99,9 @@ class Controller:
             OpenDevError: usage while the agent works, or when the session cannot be had; then nothing has changed.
         """
         if self.turns.busy:
-            raise OpenDevError(ErrorKind.USAGE, "The agent works.", "Interrupt it first, or wait until it is done.")
+            raise OpenDevError(
+                ErrorKind.USAGE, "The agent works.", "Interrupt it first, or wait until it is done."
+            )
         taken = self.sessions.take(resume)
         await self._leave()
         self.sessions.switch(taken)

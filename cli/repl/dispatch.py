@@ -18,7 +18,7 @@ from .commands.skills import SkillsHandler
 from .commands.tools import ToolsHandler
 from .custom import CustomCommands
 
-_HANDLERS: tuple[type[Handler], ...] = (
+HANDLERS: tuple[type[Handler], ...] = (
     SessionHandler,
     ModeHandler,
     ConfigHandler,
@@ -37,7 +37,7 @@ class Dispatcher:
 
     def __init__(self, repl: Repl) -> None:
         self._repl = repl
-        handlers = tuple(kind(repl) for kind in _HANDLERS)
+        handlers = tuple(kind(repl) for kind in HANDLERS)
         self._handlers = {command.name: handler for handler in handlers for command in handler.commands}
         self._built = tuple(command for handler in handlers for command in handler.commands)
 
@@ -61,8 +61,8 @@ class Dispatcher:
         name, args = split(line[1:])
         try:
             with border():
-                if handler := self._handlers.get(name):
-                    return await handler.handle(f"{name} {args}")
+                if handler := self._handlers.get(name or "help"):
+                    return await handler.handle(f"{name or 'help'} {args}")
                 custom = self._custom()
                 if (prompt := custom.prompt(name, args)) is not None:
                     return CommandResult(success=True, prompt=prompt)

@@ -20,6 +20,7 @@ class Figures:
     tokens: int = 0  # of the conversation, as the last call of the main agent was counted
     agents: dict[str, str] = field(default_factory=dict[str, str])  # sub-agents at work: id to name
     tasks: dict[str, ProcessChanged] = field(default_factory=dict[str, ProcessChanged])
+    _fresh: bool = True  # no call of the present turn was counted yet
     _total: Usage = field(default_factory=Usage)  # of this hub
     _calls: int = 0
     _settled: tuple[Usage, int] = field(default_factory=lambda: (Usage(), 0))
@@ -33,6 +34,8 @@ class Figures:
                 self.tokens = event.after
             case AgentStarted() if event.parent:
                 self.agents[event.agent] = event.name
+            case AgentStarted():
+                self._fresh = True
             case AgentFinished():
                 self.agents.pop(event.agent, None)
             case ProcessChanged():
@@ -77,8 +80,10 @@ class Figures:
 
     def _paid(self, event: Cost) -> None:
         call = event.total.input - self._total.input + event.total.output - self._total.output
-        if event.agent == self.main and event.calls == self._calls + 1:
-            self.tokens = call
+        if event.agent == self.main and event.calls == self._calls + 1 and call:
+            # Thinking and reflection are smaller requests of the same agent: the largest of a turn is the conversation.
+            self.tokens = call if self._fresh else max(self.tokens, call)
+            self._fresh = False
         self._total, self._calls = event.total, event.calls
 
     def _process(self, event: ProcessChanged) -> None:

@@ -116,6 +116,11 @@ class ApprovalManager:
         """Of the next query."""
         return self._config.project.config.approval_level
 
+    def choose(self, level: ApprovalLevel) -> None:
+        """From the next query on, above every setting."""
+        self._config.choose("auto_approve", level is ApprovalLevel.AUTO)
+        self._config.choose("approval", level.value)
+
     def attach(self, hub: Hub) -> None:
         """From now on a person can be asked in this hub."""
         self._leave.close()

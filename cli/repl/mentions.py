@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -30,7 +31,7 @@ class ProjectFiles:
         rest = [path for path in self._listed if wanted in path.casefold() and path not in set(first)]
         return tuple([*first, *rest][:SHOWN])
 
-    def _walk(self):
+    def _walk(self) -> Iterator[str]:
         for folder, folders, files in os.walk(self._root):
             folders[:] = sorted(name for name in folders if name not in JUNK)
             for name in sorted(files):

@@ -10,8 +10,9 @@ from ...actors.spending import Spending
 from ...actors.titles import Titler
 from ...core.agent import AgentReport, AgentTask
 from ...core.chat import Role
-from ...core.errors import OpenDevError
-from ...core.events import Event, Notice
+from ...core.clock import iso
+from ...core.errors import ErrorKind, OpenDevError
+from ...core.events import Event, Notice, ProcessChanged
 from ...core.ops import COMPACT
 from ...core.session import Spent
 from ...store.sessions import OpenSession
@@ -43,7 +44,9 @@ class Room:
         self._titler: Titler | None = None
         self._showing: asyncio.Task[None] | None = None
         self._late: asyncio.Task[None] | None = None
-        self.late: Callable[[str], None] = lambda _text: None  # is told a prompt that came when the agent ended
+        self.late: Callable[[str], None] = lambda _text: (
+            None
+        )  # is told a prompt that came when the agent ended
         self._fitted = 0
         self._turns = 0
         self._lock = asyncio.Lock()
@@ -58,7 +61,8 @@ class Room:
         if self.hub is not None:
             self.hub.emit(event)
         else:
-            self._show(event)
+            at = iso(self._config.project.clock.now())
+            self._show(event.model_copy(update={"run": self.held.id, "at": at}))
 
     async def ready(self) -> Hub:
         """The hub, started when there is none or its model service is gone, fitted to the settings as they are now.
@@ -66,7 +70,9 @@ class Room:
         Raises:
             OpenDevError: it cannot be started; the next call tries again.
         """
-        return await asyncio.shield(asyncio.ensure_future(self._ready()))  # who gives up waiting does not tear it
+        return await asyncio.shield(
+            asyncio.ensure_future(self._ready())
+        )  # who gives up waiting does not tear it
 
     async def _ready(self) -> Hub:
         async with self._lock:
@@ -105,6 +111,15 @@ class Room:
             except OpenDevError as error:
                 self.say(Notice(level="warning", text=error.info.sentence()))
         return self.figures.before
+
+    def task_of(self, id: str) -> ProcessChanged:
+        """A background task of this session. Raises ``OpenDevError`` (usage) when it is not known."""
+        if (found := self.figures.tasks.get(id)) is None:
+            known = ", ".join(self.figures.tasks) or "none"
+            raise OpenDevError(
+                ErrorKind.USAGE, f"There is no background task `{id[:80]}`.", f"Known: {known}."
+            )
+        return found
 
     async def close(self) -> None:
         """End the agents, the hub and all it started. Idempotent."""

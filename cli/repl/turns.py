@@ -2,10 +2,10 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from dataclasses import replace
 
-from ...core.agent import AgentReport, AgentStatus
+from ...actors.hub import Hub
+from ...core.agent import AgentReport, AgentStatus, AgentTask
 from ...core.errors import ErrorInfo, ErrorKind, OpenDevError
 from ...core.events import Notice, RunFinished, RunStarted
 from ...core.ops import COMPACT, Interrupt, Prompt
@@ -27,7 +27,7 @@ class Turns:
         self._typed: deque[str] = deque()
         self._turn: asyncio.Task[None] | None = None
         self._sender: asyncio.Task[None] | None = None
-        self._started = False  # the hub has the agent: it is stopped there, not here
+        self._preparing: asyncio.Task[tuple[Hub, AgentTask]] | None = None  # until the hub has the agent
         self._closed = False
 
     @property
@@ -38,7 +38,9 @@ class Turns:
     def prompt(self, text: str) -> CommandResult:
         """Start a turn; while one goes on, inject the text at its next boundary."""
         if self._closed or len(self._waiting) + len(self._typed) >= WAITING_MAX:
-            return CommandResult(success=False, message=f"{WAITING_MAX} messages wait already; this one is not sent.")
+            return CommandResult(
+                success=False, message=f"{WAITING_MAX} messages wait already; this one is not sent."
+            )
         if not self.busy:
             self._begin(text)
             return CommandResult(success=True)
@@ -56,8 +58,8 @@ class Turns:
 
     async def interrupt(self, op: Interrupt) -> None:
         """Stop what runs, also a turn that has not begun yet."""
-        if self._turn is not None and not self._started and not op.agent_id:
-            self._turn.cancel()
+        if self._preparing is not None and not op.agent_id:
+            self._preparing.cancel()
         elif (hub := self._room.hub) is not None:
             await hub.submit(op)
 
@@ -76,7 +78,7 @@ class Turns:
         await self.idle()
 
     def _begin(self, text: str) -> None:
-        self._started = False
+        self._preparing = asyncio.create_task(self._prepare(text))
         self._turn = asyncio.create_task(self._work(text))
         self._turn.add_done_callback(self._over)
 
@@ -96,13 +98,11 @@ class Turns:
 
     async def _work(self, text: str) -> None:
         room = self._room
-        begun = False
+        room.say(RunStarted(what="prompt", detail={"prompt": text, "root": str(room.root)}))
         try:
-            hub = await room.ready()
-            room.say(RunStarted(what="prompt", detail={"prompt": text, "root": str(room.root)}))
-            begun = True
-            task = await room.task(self._turn_options(text))
-            self._started = True
+            assert self._preparing is not None
+            hub, task = await self._preparing
+            self._preparing = None
             report = await room.run(hub, task)
             await self._after(text, report)
         except OpenDevError as error:
@@ -110,11 +110,15 @@ class Turns:
         except asyncio.CancelledError:
             info = ErrorInfo(kind=ErrorKind.CANCELLED, message="Interrupted before the agent started.")
             report = self._unstarted(AgentStatus.CANCELLED, info)
-        if not begun:
-            room.say(RunStarted(what="prompt", detail={"prompt": text, "root": str(room.root)}))
+        self._preparing = None
         if report.error is not None and not report.pid:  # no agent ran that would have told it
             room.say(Notice(level="error", text=report.error.sentence()))
         room.say(RunFinished(status=report.status, exit_code=exit_of_report(report)))
+
+    async def _prepare(self, text: str) -> tuple[Hub, AgentTask]:
+        """The hub and the task, which the mode wish is used up for. Raises ``OpenDevError``."""
+        hub = await self._room.ready()
+        return hub, await self._room.task(self._turn_options(text))
 
     def _turn_options(self, text: str) -> PromptOptions:
         mode = self._modes.shown if text == COMPACT else self._modes.take()

@@ -164,8 +164,13 @@ def test_nothing_of_a_hostile_repository_runs(bench: Bench) -> None:
 
 
 @pytest.mark.req("SWM-03")
-def test_git_commands_of_an_agent_leave_the_refs_of_the_user_alone(bench: Bench) -> None:
-    """Also inside of a script, which no policy reads; its own branch, and other repositories with their hooks, are free."""
+@pytest.mark.parametrize("walls", ["off", "auto"])
+def test_git_commands_of_an_agent_leave_the_refs_of_the_user_alone(bench: Bench, walls: str) -> None:
+    """Also inside of a script, which no policy reads; its own branch, and other repositories with their hooks, are free.
+
+    The fence holds without the sandbox, and an agent reads from either whose the refs are.
+    """
+    bench.sandbox.env["OPENDEV_SANDBOX__MODE"] = walls
     other = bench.place / "other"
     script = (
         "echo x >> lib.py; git stash; git tag evil; git update-ref refs/heads/evil HEAD; git switch -c evil\n"
@@ -181,6 +186,6 @@ def test_git_commands_of_an_agent_leave_the_refs_of_the_user_alone(bench: Bench)
         task("commit", sh("echo c > c.txt && git add c.txt && git commit -qm mine"), scope=["c.txt"]),
     )
     assert done.statuses == {"script": "merged", "switch": "agent_failed", "commit": "merged"}, done
-    assert "belongs to the user" in (done.run.tasks[1].error or "")
+    assert "belongs to the user" in (done.run.tasks[1].error or ""), done.run.tasks[1].error
     assert sorted(bench.commits()) == ["Do commit.", "Do script."]
     assert git(other, "branch", "--list", "free") == "free"

@@ -15,7 +15,7 @@ DOORS = {
     "litellm": {"llm/litellm_client.py"},
     "openai": {"llm/openai_direct.py", "llm/litellm_client.py"},
     "git": {"worktrees/git.py"},
-    "mcp": {"tools/mcp/client.py"},
+    "mcp": {"tools/mcp/client.py", "tools/mcp/oauth.py"},
     "playwright": {"tools/web/browser.py"},
     "ddgs": {"tools/web/search_engine.py"},
     "httpx": {"tools/web/plain.py", "llm/litellm_client.py"},
@@ -113,8 +113,8 @@ def test_every_setting_is_read_by_real_code() -> None:
     text = "\n".join(path.read_text() for path in sources() if path.relative_to(ROOT).parts[0] != "configs")
     config_text = text + (ROOT / "configs/schema.py").read_text().split("class AppConfig")[1]
     dead = [key for key in leaf_keys() if not re.search(rf"\.{key.rsplit('.', 1)[-1]}\b", config_text)]
-    # roles and tiers are read as mappings, by AppConfig.models and AppConfig.tier_models; hooks by their event's name, by Hooks.of
-    assert [key for key in dead if not key.startswith(("roles.", "tiers.", "hooks."))] == []
+    # roles, providers and tiers are read as mappings, by AppConfig.models and AppConfig.tier_models; hooks by their event's name, by Hooks.of
+    assert [key for key in dead if not key.startswith(("roles.", "providers.", "tiers.", "hooks."))] == []
 
 
 def test_every_command_line_flag_is_read() -> None:

@@ -13,6 +13,7 @@ from typing import Any, cast
 from ...core.errors import ErrorKind, OpenDevError
 from ...core.model import JsonObject
 from ..shell.reap import end, family
+from ..started import ended, kill_group, started
 
 MAX_MESSAGE = 64_000_000  # bytes; a larger one is not an answer to anything asked here
 MAX_NOISE = 1_000  # lines and messages that are no protocol, of one server; then it is given up
@@ -57,7 +58,7 @@ class LspClient:
     ) -> "LspClient":
         """Start the server in a session of its own. Raises ``OpenDevError`` (not found) when it cannot be started."""
         try:
-            process = await asyncio.create_subprocess_exec(
+            start = asyncio.create_subprocess_exec(
                 *command,
                 cwd=cwd,
                 env=dict(env),
@@ -66,6 +67,7 @@ class LspClient:
                 stderr=asyncio.subprocess.PIPE,
                 start_new_session=True,
             )
+            process = await started(start, kill_group)
         except OSError as error:
             message = f"The language server {command[0]} could not be started: {error}."
             raise OpenDevError(ErrorKind.NOT_FOUND, message) from error
@@ -117,13 +119,13 @@ class LspClient:
             with contextlib.suppress(OpenDevError, TimeoutError):
                 await self.request("shutdown", None, GOODBYE_S)
                 await self.notify("exit", None)
-                await asyncio.wait_for(self._process.wait(), GOODBYE_S)
+                await asyncio.wait_for(ended(self._process), GOODBYE_S)
         if self._process.stdin is not None:
             self._process.stdin.close()
         with contextlib.suppress(ProcessLookupError):
             self._process.terminate()
         await end(lambda: family(group=self.pid), 0.5)
-        await self._process.wait()
+        await ended(self._process)
         await asyncio.wait((self._reader, self._listener), timeout=5)
         self._reader.cancel()
         self._listener.cancel()

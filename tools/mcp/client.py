@@ -13,11 +13,11 @@ from ...core.model import Frozen, JsonObject
 from .config import McpServer
 from .logins import Login
 from .oauth import authorizer
+from .sifted import RAW, keep_schemas, sifted
 from .stdio import ServerProcess
 
 MAX_TOOLS = 2_000  # of one server
 _PAGES = 100
-_RAW = "opendev/inputSchema"
 _UNAUTHORIZED = 401
 
 
@@ -37,10 +37,16 @@ class RemoteResult(Frozen):
 
 
 class _Peer:
-    """Who is spoken to, for errors; ``locked`` once it answered 401, which the SDK does not pass on. ``auth``: how we log in."""
+    """Who is spoken to, for errors; ``locked`` once it answered 401, ``denied``: our own word about a login; the SDK passes on neither."""
 
-    def __init__(self, name: str, auth: Any = None) -> None:
-        self.name, self.locked, self.auth = name, False, auth
+    def __init__(self, name: str) -> None:
+        self.name, self.locked = name, False
+        self.auth: Any = None
+        self.denied: OpenDevError | None = None
+
+    def deny(self, error: OpenDevError) -> None:
+        """Keep what is told in place of the SDK's error."""
+        self.denied = error
 
     async def look(self, response: Any) -> None:
         """A hook of the HTTP client."""
@@ -101,16 +107,18 @@ async def connect(
     """
     from mcp.client import Client
 
-    peer = _Peer(server.name, None if server.transport == "stdio" else authorizer(server, login))
+    peer = _Peer(server.name)
     process: ServerProcess | None = None
     if server.transport == "stdio":
         command = [server.command, *server.args]
         process = await ServerProcess.start(command, env={**env, **server.env}, cwd=server.cwd)
         noise(process)
+    else:
+        peer.auth = authorizer(server, login, peer.deny)
     try:
         # No exit stack: when all tasks are cancelled at once, its mending of exception contexts can go round for ever.
         transport = (
-            _over_pipes(process, on_closed) if process else _sifted(_over_http(server, peer), on_closed)
+            _over_pipes(process, on_closed) if process else sifted(_over_http(server, peer), on_closed)
         )
         with _translated(peer):
             async with Client(transport, message_handler=_on_message(on_changed)) as client:
@@ -211,7 +219,7 @@ async def _over_pipes(process: ServerProcess, on_closed: Callable[[], None]) -> 
     async def reader() -> None:
         async with from_server:
             while (raw := await process.message()) is not None:
-                _keep_schemas(raw.get("result"))
+                keep_schemas(raw.get("result"))
                 try:
                     message = types.jsonrpc_message_adapter.validate_python(raw, by_name=False)
                 except ValueError:
@@ -243,84 +251,8 @@ async def _over_pipes(process: ServerProcess, on_closed: Callable[[], None]) -> 
             group.cancel_scope.cancel()
 
 
-@asynccontextmanager
-async def _sifted(transport: Any, on_closed: Callable[[], None]) -> AsyncGenerator[Any]:
-    """A transport of the SDK whose answers are looked through first."""
-    async with transport as (read, write):
-        yield _Sifted(read, on_closed), write
-
-
-class _Sifted:
-    """A read stream; keeps what ``_keep_schemas`` keeps, drops what is no message."""
-
-    def __init__(self, inner: Any, on_closed: Callable[[], None]) -> None:
-        self._inner, self._on_closed = inner, on_closed
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    def __aiter__(self) -> "_Sifted":
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            item = await self._inner.__anext__()
-        except StopAsyncIteration:
-            self._on_closed()
-            raise
-        if not isinstance(item, Exception):
-            _keep_schemas(getattr(item.message, "result", None))
-        return item
-
-    async def receive(self) -> Any:
-        """The next item, as by iteration."""
-        return await self.__anext__()
-
-    async def __aenter__(self) -> "_Sifted":
-        await self._inner.__aenter__()
-        return self
-
-    async def __aexit__(self, *reason: Any) -> Any:
-        return await self._inner.__aexit__(*reason)
-
-
-def _keep_schemas(result: Any) -> None:
-    """In a page of tools: each tool's schema as it came goes into its ``_meta``; where it is none, an empty one takes its place.
-
-    One bad entry would cost the whole page in the SDK (X10). Output schemas are dropped: a server that breaks its own would
-    cost the answer, and nothing here reads them.
-    """
-    page = cast("JsonObject", result) if isinstance(result, dict) else {}
-    listed: Any = page.get("tools")
-    if not isinstance(listed, list) or "content" in page:
-        return
-    kept: list[JsonObject] = []
-    for item in cast("list[Any]", listed):
-        entry = cast("JsonObject", item) if isinstance(item, dict) else {}
-        if not isinstance(entry.get("name"), str):
-            continue
-        raw = entry.get("inputSchema")
-        tool: JsonObject = {"name": entry["name"], "inputSchema": raw if _sound(raw) else {"type": "object"}}
-        if isinstance(entry.get("description"), str):
-            tool["description"] = entry["description"]
-        kept.append({**tool, "_meta": {_RAW: raw}})
-    page["tools"] = kept
-
-
 def _kept(meta: Any) -> Any:
-    return cast("JsonObject", meta).get(_RAW) if isinstance(meta, dict) else None
-
-
-def _sound(raw: Any) -> bool:
-    schema = cast("JsonObject", raw) if isinstance(raw, dict) else {}
-    properties, required = schema.get("properties", {}), schema.get("required", [])
-    return (
-        schema.get("type") == "object"
-        and isinstance(properties, dict)
-        and all(isinstance(value, dict) for value in cast("JsonObject", properties).values())
-        and isinstance(required, list)
-        and all(isinstance(name, str) for name in cast("list[Any]", required))
-    )
+    return cast("JsonObject", meta).get(RAW) if isinstance(meta, dict) else None
 
 
 async def _listen(client: Any, on_changed: Callable[[], None]) -> None:
@@ -351,7 +283,7 @@ def _translated(peer: _Peer) -> Generator[None]:
         MCPError, httpx2.HTTPError, OSError, ValueError, RuntimeError, ExceptionGroup,
         anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream,
     ) as error:  # fmt: skip
-        leaf = _leaf(error)
+        leaf = peer.denied or _leaf(error)
         if isinstance(leaf, OpenDevError):
             raise leaf from error
         text = f"{leaf}".strip() or type(leaf).__name__

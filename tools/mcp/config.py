@@ -80,6 +80,8 @@ class McpServer(Frozen):
             raise ValueError("it has no `command` (and no `url`)")
         if self.transport != "stdio" and not self.url.startswith(("http://", "https://", "${")):
             raise ValueError("its `url` is no http or https address")
+        if self.transport == "stdio" and self.oauth != Oauth():
+            raise ValueError("`oauth` is for servers with a `url`")
         return self
 
 
@@ -106,14 +108,17 @@ class McpConfig:
         return next((entry for entry in found if entry.trusted), found[0] if found else None)
 
 
-def load_mcp(home: Path, project: Path) -> McpConfig:
-    """Both files. What comes with the project and was not agreed to is listed as not trusted, and never started. Blocking."""
+def load_mcp(home: Path, project: Path, more: Mapping[str, JsonObject] | None = None) -> McpConfig:
+    """Both files, and ``more`` of the user's settings (CFG-11), over which mcp.json goes.
+
+    What comes with the project and was not agreed to is listed as not trusted, and never started. Blocking.
+    """
     refused: list[str] = []
     consent = agreed(home)
     entries: list[Entry] = []
     for path, scope in ((home / USER_FILE, "user"), (project / PROJECT_FILE, "project")):
         try:
-            servers = _servers(path)
+            servers = {**(more or {} if scope == "user" else {}), **_servers(path)}
         except OpenDevError as error:
             refused.append(error.info.sentence())
             continue

@@ -12,6 +12,7 @@ from ..web.addresses import parse_url
 
 _HEAD_BYTES = 16_384
 _HEAD_S = 10.0
+_ASKS = 2  # the second for more rights than the first one asked for
 _PAGE = b"<!doctype html><meta charset=utf-8><title>OpenDev</title><p>OpenDev got the answer. You can close this page."
 
 
@@ -20,7 +21,7 @@ class Loopback:
 
     def __init__(self, bring: Callable[[str], Awaitable[None]]) -> None:
         self.redirect_uri = ""
-        self.shown = False
+        self.shown = 0  # how often the person was sent to the login
         self._bring = bring
         self._state = ""
         self._answer: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
@@ -28,8 +29,13 @@ class Loopback:
     async def show(self, url: str) -> None:
         """Bring the address to the person. Raises ``OpenDevError`` for one that is no web address."""
         parse_url(url)
+        if self.shown == _ASKS:
+            raise OpenDevError(
+                ErrorKind.DENIED, "The server does not take the login it gave, and asks for another."
+            )
+        self._answer = asyncio.get_running_loop().create_future()
         self._state = parse_qs(urlsplit(url).query).get("state", [""])[0]
-        self.shown = True
+        self.shown += 1
         await self._bring(url)
 
     async def wait(self) -> JsonObject:
@@ -61,12 +67,14 @@ class Loopback:
 
     def _take(self, head: bytes) -> bool:
         words = head.split(b"\r\n", 1)[0].decode("ascii", "replace").split(" ")
-        parts = urlsplit(words[1]) if len(words) == 3 and words[0] == "GET" else urlsplit("")  # noqa: PLR2004
+        parts = urlsplit(words[1]) if len(words) == 3 and words[0] == "GET" else urlsplit("")
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
         if parts.path != "/callback" or not self._state or query.get("state") != self._state:
             return False
         if not self._answer.done():
-            self._answer.set_result({name: query[name] for name in ("code", "state", "iss", "error") if name in query})
+            self._answer.set_result(
+                {name: query[name] for name in ("code", "state", "iss", "error") if name in query}
+            )
         return True
 
 

@@ -50,7 +50,7 @@ class McpManager:
         """Wait for the first try of every server, together at most ``wait_s`` seconds; a sentence for each that is not there."""
         await asyncio.gather(*(link.settled(wait_s) for link in self._links.values()))
         return tuple(
-            f"The MCP server {s.name} is {s.state.value}. {s.why}".rstrip()
+            f"The MCP server {s.name}: {s.state.value}. {s.why}".rstrip()
             for s in self.status()
             if s.state is not LinkState.READY
         )
@@ -77,7 +77,7 @@ class McpManager:
 
     def _look(self, status: LinkStatus) -> None:
         if status.state in _DOWN and status.why:
-            self._tell(f"The MCP server {status.name} is {status.state.value}: {status.why}")
+            self._tell(f"The MCP server {status.name}: {status.state.value}. {status.why}")
         if status.noisy_lines:
             self._tell(
                 f"The MCP server {status.name} prints text on its standard output, where only messages belong; it is skipped."

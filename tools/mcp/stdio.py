@@ -12,6 +12,7 @@ from ...core.errors import ErrorKind, OpenDevError
 from ...core.ids import new_id
 from ...core.model import JsonObject
 from ..shell.reap import HAS_PROC, end, family
+from ..started import ended, started
 
 MARK = "OPENDEV_MCP"  # in the environment of the server and of all it starts
 MAX_LINE = 16_000_000  # bytes of one message
@@ -36,7 +37,7 @@ class ServerProcess:
         """Start it in a session of its own with exactly ``env`` and a mark. Raises ``OpenDevError`` (not found)."""
         marker = {MARK: new_id(16)}
         try:
-            process = await asyncio.create_subprocess_exec(
+            start = asyncio.create_subprocess_exec(
                 *command,
                 env={**env, **marker},
                 cwd=cwd or None,
@@ -45,6 +46,7 @@ class ServerProcess:
                 stderr=PIPE,
                 start_new_session=True,
             )
+            process = await started(start, lambda half_made: cls(half_made, marker).stop())
         except (OSError, ValueError) as error:
             raise OpenDevError(
                 ErrorKind.NOT_FOUND,
@@ -96,7 +98,7 @@ class ServerProcess:
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.kill()  # a system without /proc
-        await self._process.wait()
+        await ended(self._process)
         self._stderr.cancel()
         await asyncio.wait((self._stderr,))
 

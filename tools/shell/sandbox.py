@@ -28,6 +28,7 @@ _REFUSED = re.compile(
     r"Read-only file system|Permission denied|Operation not permitted|Network is unreachable|name resolution|resolve host|E(ROFS|ACCES)\b"
     r"|Docker daemon|gh auth login|Host key verification"
 )
+_OF_GIT = re.compile(r"cannot lock ref|\.git/")
 _PROBE_S = 10
 
 
@@ -152,9 +153,13 @@ class Sandbox:
         if kind == "none" or not _REFUSED.search(text):
             return ""
         net = ", and without the network" if self._settings.network == "deny" else ""
+        git = (
+            " What git may not change here belongs to the user: leave its configuration and hooks alone, in a worktree"
+            " also branches, tags and the stash."
+        )
         return (
             f"\n[Commands run in a sandbox ({kind}): they write in the working folder, temporary folders and caches only{net}."
-            " Keys are hidden. The user's settings sandbox.write and sandbox.hide change that.]"
+            f" Keys are hidden. The user's settings sandbox.write and sandbox.hide change that.{git if _OF_GIT.search(text) else ''}]"
         )
 
     @functools.cached_property

@@ -58,21 +58,19 @@ class ApprovalDialog:
     @property
     def title(self) -> str:
         """One line: who wants what."""
-        if self.request.tool == PLAN:
-            return visible(f"{self.request.agent} presents a plan")
         return self.card[0]
 
     @property
     def card(self) -> tuple[str, ...]:
-        """Everything that is asked for, escaped, without the choices."""
+        """Everything that is asked for, escaped, without the choices. A plan is printed on its own, as markdown."""
+        if self.request.tool == PLAN:
+            return ("Approve the plan above?",)
         return card_lines(self.request)[: -len(self.menu.choices)]
 
     @property
     def rows(self) -> tuple[Row, ...]:
         """The choices, each with what exactly it means."""
-        return tuple(
-            Row(choice.key, choice.label, visible(choice.meaning)) for choice in self.menu.choices
-        )
+        return tuple(Row(choice.key, choice.label, visible(choice.meaning)) for choice in self.menu.choices)
 
     @property
     def at(self) -> int:
@@ -122,9 +120,7 @@ class ApprovalDialog:
 
     def _answer(self, choice: Choice, *, note: str = "", arguments: JsonObject | None = None) -> Op:
         answer = answer_of(self.request, choice, by=BY, note=note)
-        return AnswerApproval(
-            request_id=self.id, answer=answer.model_copy(update={"arguments": arguments})
-        )
+        return AnswerApproval(request_id=self.id, answer=answer.model_copy(update={"arguments": arguments}))
 
 
 @dataclass(frozen=True, slots=True)

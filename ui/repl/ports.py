@@ -11,7 +11,10 @@ from ...core.ops import Op
 
 
 class CommandResult(Frozen):
-    """What a slash command did (REPL-02). ``prompt`` is text for the agent; ``leave`` ends the session."""
+    """What a slash command did (REPL-02). ``prompt`` is text for the agent; ``leave`` ends the session.
+
+    ``data``: ``queued`` when text was injected or waits, ``clear`` when the screen is to be emptied first; else the command's own.
+    """
 
     success: bool
     message: str = ""

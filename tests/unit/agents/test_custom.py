@@ -164,7 +164,7 @@ def test_a_projects_file_needs_consent_to_its_content(tmp_path: Path) -> None:
     path = put(tmp_path / "project/.opendev/agents", "evil.md", one('tools: "*"'))
     found = load(tmp_path)
     assert found.specs == ()
-    assert "you have not agreed" in found.refused[0]
+    assert "you have not agreed" in found.notes[0]
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     put(tmp_path / "home", "trust.json", json.dumps({"files": {str(path): digest}}))
     assert [spec.name for spec in load(tmp_path).specs] == ["evil"]

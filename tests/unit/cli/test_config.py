@@ -83,6 +83,139 @@ def test_a_widening_project_is_told_of(cli: CommandLine) -> None:
     assert cli("config", "show").json()["approval"] == "semi-auto"
 
 
+def test_check_tells_every_fault_of_every_file_at_once(cli: CommandLine) -> None:
+    """File, line, key, what is wrong and the nearest name; also of a value that a later layer hides."""
+    mine = cli.settings({"modle": "a/b", "temperature": 9, "agents": {"max_depth": "deep", "max_totl": 1}})
+    own = cli.settings({"temperature": 0.5, "retry": 3, "approval": "yolo"}, project=True)
+    rules = cli.home / "permissions.json"
+    rules.write_text('{"rules": [{"rule_type": "prefix", "pattern": "x"}]}')
+    (cli.project / ".opendev/permissions.json").write_text("{")
+    (cli.project / ".mcp.json").write_text('{"mcpServers": {"a": {}}}')
+    (cli.home / "agents").mkdir()
+    (cli.home / "agents/x.md").write_text("no front matter")
+    (cli.home / "skills").mkdir()
+    (cli.home / "skills/y.md").write_text("no front matter")
+    before = {path: path.read_bytes() for path in (mine, own, rules)}
+    done = cli("config", "check")
+    assert (done.code, done.out) == (2, "")
+    expected = (
+        f"{mine}, line 2: unknown setting `modle`; did you mean `model`",
+        f"{mine}, line 3: `temperature` is 9",
+        f"{mine}, line 5: `agents.max_depth` is 'deep'",
+        f"{mine}, line 6: unknown setting `agents.max_totl`; did you mean `agents.max_total`",
+        f"{own}, line 3: `retry` is a group of settings",
+        f"{own}, line 4: `approval` is 'yolo'",
+        f"{rules}, line 1",
+        "permissions.json, line 1: not valid JSON",
+        "The MCP server a in",
+        "agents/x.md",
+        "skills/y.md",
+    )
+    lines = done.err.splitlines()
+    assert [part for part in expected if sum(part in line for line in lines) != 1] == []
+    assert len(lines) == len(expected)
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_command_tells_the_first_fault_and_where_all_are_listed(cli: CommandLine) -> None:
+    cli.settings({"modle": "a/b", "temprature": 1})
+    done = cli("config", "show")
+    assert (done.code, done.out) == (2, "")
+    assert "`modle`" in done.err
+    assert "There is one other fault: `opendev config check` lists all." in done.err
+    assert cli("config", "path").code == 0
+
+
+def test_check_tells_what_has_no_effect(cli: CommandLine) -> None:
+    """Neither is a fault: a key that was left out, a file that waits for consent, a variable with a slip of the pen."""
+    cli.settings({"api_key": "sk-1"})
+    (cli.project / ".opendev/agents").mkdir(parents=True)
+    (cli.project / ".opendev/agents/x.md").write_text("---\nname: X\n---\nDo x.\n")
+    cli.patch.setenv("OPENDEV_MODLE", "a/b")
+    done = cli("config", "check")
+    assert (done.code, done.out) == (0, "The settings are valid.\n")
+    warnings = done.err.splitlines()
+    for part in (
+        "`api_key` looks like a key",
+        "you have not agreed",
+        "OPENDEV_MODLE sets nothing; did you mean `OPENDEV_MODEL`",
+    ):
+        assert sum(part in line for line in warnings) == 1, part
+
+
+@pytest.mark.req("CFG-04")
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("api_key", "abc"),
+        ("model", "sk-live-0123456789"),
+        ("mcp_servers", '{"x": {"command": "y", "env": {"A_TOKEN": "abcdefgh"}}}'),
+    ],
+)
+def test_set_takes_no_secret(cli: CommandLine, key: str, value: str) -> None:
+    done = cli("config", "set", key, value)
+    assert (done.code, done.out) == (2, "")
+    assert "no settings file" in done.err
+    assert value not in done.err
+    assert not (cli.home / "settings.json").exists()
+
+
+def test_set_mends_a_file_and_leaves_what_it_was_not_asked_about(cli: CommandLine) -> None:
+    path = cli.settings({"$schema": "x", "modle": "a/b", "agents": {"max_depth": 99}})
+    assert cli("config", "show").code == 2
+    done = cli("config", "set", "agents.max_depth", "2")
+    assert done.code == 0
+    assert "`modle`" in done.err
+    assert json.loads(path.read_text()) == {"$schema": "x", "modle": "a/b", "agents": {"max_depth": 2}}
+    broken = path.read_text().replace("}", "", 1)
+    path.write_text(broken)
+    assert cli("config", "set", "model", "a/b").code == 2
+    assert path.read_text() == broken
+
+
+@pytest.mark.parametrize("key", ["approval", "auto_approve", "web.allow_private", "prices", "mcp_servers"])
+def test_a_projects_value_that_would_widen_is_not_written(cli: CommandLine, key: str) -> None:
+    value = {"approval": "auto", "prices": '{"a/b": {"input": 0, "output": 0}}', "mcp_servers": "{}"}.get(
+        key, "true"
+    )
+    done = cli("config", "set", "--project", key, value)
+    assert (done.code, "would widen" in done.err) == (2, True)
+    assert not (cli.project / ".opendev/settings.json").exists()
+
+
+def test_set_says_when_another_layer_counts(cli: CommandLine) -> None:
+    own = cli.settings({"model": "p/q"}, project=True)
+    done = cli("config", "set", "model", "a/b")
+    assert (done.code, f"{own} sets model too" in done.err) == (0, True)
+
+
+def test_a_link_of_the_users_file_is_kept_and_a_projects_never_followed(cli: CommandLine) -> None:
+    dotfiles = cli.home.parent / "dotfiles.json"
+    cli.home.mkdir()
+    dotfiles.write_text('{"model": "a/b"}')
+    (cli.home / "settings.json").symlink_to(dotfiles)
+    assert cli("config", "set", "temperature", "1").code == 0
+    assert (cli.home / "settings.json").is_symlink()
+    assert json.loads(dotfiles.read_text()) == {"model": "a/b", "temperature": 1}
+    (cli.project / ".opendev").mkdir()
+    (cli.project / ".opendev/settings.json").symlink_to(dotfiles)
+    done = cli("config", "set", "--project", "temperature", "0")
+    assert (done.code, "leads out of the project" in done.err) == (2, True)
+    assert json.loads(dotfiles.read_text()) == {"model": "a/b", "temperature": 1}
+
+
+@pytest.mark.req("CFG-11")
+def test_a_server_of_the_settings_is_listed_and_switched(cli: CommandLine) -> None:
+    cli.settings({"mcp_servers": {"files": {"command": "run-files", "env": {"A_TOKEN": "${A_TOKEN}"}}}})
+    assert "run-files" in cli("mcp", "list").out
+    assert cli("mcp", "disable", "files").code == 0
+    assert "disabled" in cli("mcp", "list").out
+    cli.settings({"mcp_servers": {"evil": {"command": "touch"}}}, project=True)
+    listed = cli("mcp", "list")
+    assert "evil" not in listed.out
+    assert "`mcp_servers` would widen" in cli("config", "check").err
+
+
 @pytest.mark.req("SAF-09")
 def test_trust_lists_agrees_and_withdraws(cli: CommandLine) -> None:
     file = cli.project / ".opendev/agents/x.md"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from opendev.cli.extensions import load_extensions
 from opendev.cli.project import open_project
+from opendev.tools.mcp.logins import LoginStore
 
 from .conftest import CommandLine
 
@@ -35,6 +36,23 @@ def test_a_server_is_added_listed_switched_and_removed(cli: CommandLine) -> None
     assert cli("mcp", "remove", "plain").code == 2
     assert cli("mcp", "add", "nothing").code == 2
     assert cli("mcp", "add", "--url", "ftp://x", "odd").code == 2
+
+
+@pytest.mark.req("MCP-09")
+def test_a_login_needs_an_address_and_a_person(cli: CommandLine) -> None:
+    cli("mcp", "add", "plain", sys.executable)
+    cli("mcp", "add", "--url", "http://127.0.0.1:9/mcp", "far")
+    (far,) = (server for server in load_extensions(open_project(cli.project)).mcp if server.name == "far")
+    store = LoginStore(cli.home, far.url)
+    assert cli("mcp", "login", "plain").code == 2
+    nobody = cli("mcp", "login", "far")
+    assert (nobody.code, nobody.out) == (7, "")
+    assert "terminal" in nobody.err
+    store.save(tokens={"access_token": "x"})
+    assert Path(far.home) == cli.home
+    assert cli("mcp", "logout", "far").out == "Forgot the login to far.\n"
+    assert store.load() == {}
+    assert cli("mcp", "logout", "far").out == "There was no login to far.\n"
 
 
 @pytest.mark.req("MCP-09")

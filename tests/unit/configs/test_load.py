@@ -1,22 +1,24 @@
 """Four layers and the command line, as a table; keys, narrowing, and errors that name file, line and key (CFG-01 to CFG-10)."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from opendev.configs.environment import Environment
 from opendev.configs.explain import explain
-from opendev.configs.load import Loaded, load_config
-from opendev.configs.schema import AppConfig, Price, leaf_keys
+from opendev.configs.load import Loaded, load_config, read_files, resolve
+from opendev.configs.schema import AppConfig, Price, Roles, leaf_keys
 from opendev.configs.set_value import changed_settings
+from opendev.configs.settings_file import read_settings
 from opendev.core.approval import ApprovalLevel
 from opendev.core.chat import Role
 from opendev.core.errors import ErrorKind, OpenDevError
 from opendev.llm.roles import model_for
 
 SECRET = "sk-live-4242424242424242"
+PASSPHRASE = "correct horse battery staple"  # in no shape that could be known
 
 
 class Layers:
@@ -41,9 +43,15 @@ class Layers:
     def own(self, value: Any) -> None:
         write(self.project_file, value)
 
+    @property
+    def environment(self) -> Environment:
+        return Environment({"OPENDEV_HOME": str(self.home), **self.variables})
+
     def load(self, cli: Mapping[str, Any] | None = None) -> Loaded:
-        environment = Environment({"OPENDEV_HOME": str(self.home), **self.variables})
-        return load_config(project=self.project, environment=environment, cli=cli)
+        return load_config(project=self.project, environment=self.environment, cli=cli)
+
+    def changed(self, key: str, text: str) -> dict[str, Any]:
+        return changed_settings(read_settings(self.user_file), key, text).settings
 
     def refused(self) -> str:
         with pytest.raises(OpenDevError) as caught:
@@ -70,7 +78,7 @@ def test_the_defaults_are_a_whole_configuration(layers: Layers) -> None:
     assert loaded.config.temperature == 0.2
     assert loaded.config.approval_level is ApprovalLevel.SEMI_AUTO
     assert loaded.config.models() == {}
-    assert set(leaf_keys()) - set(loaded.origins) == {"max_context_tokens", "prices"}  # optional
+    assert set(leaf_keys()) - set(loaded.origins) == {"max_context_tokens", "prices", "mcp_servers"}
     assert not layers.home.exists()
 
 
@@ -160,15 +168,16 @@ def test_a_key_in_a_file_is_removed_and_told_without_its_value(layers: Layers, n
 )
 def test_no_error_shows_what_may_be_a_key(layers: Layers, value: Any) -> None:
     layers.user(value)
-    assert SECRET not in layers.refused()
+    loaded, problems = resolve(read_files(layers.project, layers.environment), layers.environment)
+    assert SECRET not in repr((loaded, problems))
+    layers.user(json.loads(json.dumps(value).replace(SECRET, PASSPHRASE)))
+    assert PASSPHRASE not in layers.refused()
 
 
 @pytest.mark.req("CFG-04")
 def test_setting_a_value_never_saves_a_key_back(layers: Layers) -> None:
     layers.user({"api_key": SECRET, "agents": {"token": SECRET, "max_depth": 1}})
-    content, value = changed_settings(layers.user_file, "agents.max_total", "7")
-    assert value == 7
-    assert json.loads(content) == {"agents": {"max_depth": 1, "max_total": 7}}
+    assert layers.changed("agents.max_total", "7") == {"agents": {"max_depth": 1, "max_total": 7}}
 
 
 @pytest.mark.parametrize(
@@ -215,7 +224,7 @@ def test_a_byte_order_mark_and_an_empty_file_are_fine(layers: Layers) -> None:
 def test_a_file_that_is_no_text_is_a_sentence(layers: Layers) -> None:
     layers.user("")
     layers.user_file.write_bytes(b"\xff\xfe\x00")
-    assert f"{layers.user_file} cannot be read" in layers.refused()
+    assert f"{layers.user_file}, line 1: no UTF-8 text (byte 0)" in layers.refused()
 
 
 @pytest.mark.parametrize(
@@ -342,17 +351,66 @@ def test_explain_shows_every_layer_and_helps_with_a_wrong_key(layers: Layers) ->
 def test_changing_a_setting_keeps_the_rest_and_writes_nothing(layers: Layers) -> None:
     layers.user({"model": "a/b", "agents": {"max_depth": 1}})
     before = layers.user_file.read_bytes()
-    content, value = changed_settings(layers.user_file, "agents.max_total", "3")
-    assert (json.loads(content), value) == ({"model": "a/b", "agents": {"max_depth": 1, "max_total": 3}}, 3)
+    assert layers.changed("agents.max_total", "3") == {
+        "model": "a/b",
+        "agents": {"max_depth": 1, "max_total": 3},
+    }
     assert layers.user_file.read_bytes() == before
-    assert changed_settings(layers.home / "none.json", "model", "openai/gpt-5")[1] == "openai/gpt-5"
     with pytest.raises(OpenDevError, match="no setting `modle`"):
-        changed_settings(layers.user_file, "modle", "x")
+        layers.changed("modle", "x")
 
 
-@pytest.mark.req("CFG-01")
-def test_the_eleven_fields_of_the_paper_exist() -> None:
-    wanted = {"model", "provider", "temperature", "max_tokens", "max_context_tokens", "auto_approve"}
-    assert wanted | {"blocked_commands", "roles", "agents", "context", "prices"} <= set(
-        AppConfig.model_fields
-    )
+Read = Callable[[AppConfig], Any]
+THINKS = Roles(thinking="m", critique="", vision="", compact="")
+FIELDS: tuple[tuple[str, Any, Read], ...] = (
+    ("model", "a/b", lambda c: c.models()[Role.ACTION]),
+    ("provider", "azure", lambda c: c.named_model("gpt").removesuffix("/gpt")),
+    ("max_context_tokens", 32_000, lambda c: c.max_context_tokens),
+    ("temperature", 1.5, lambda c: c.temperature),
+    ("max_tokens", 99, lambda c: c.max_tokens),
+    ("thinking_model", "c/d", lambda c: c.models()[Role.THINKING]),
+    (
+        "thinking_provider",
+        "e",
+        lambda c: c.model_copy(update={"roles": THINKS}).models()[Role.THINKING][0],
+    ),
+    ("auto_approve", True, lambda c: c.approval_level is ApprovalLevel.AUTO),
+    ("web_search_provider", "bing", lambda c: c.web.search_provider),
+    ("mcp_servers", {"x": {"command": "y"}}, lambda c: c.mcp_servers),
+    ("blocked_commands", ["make deploy"], lambda c: list(c.blocked_commands)),
+)
+
+
+@pytest.mark.req("CFG-01", "CFG-11")
+@pytest.mark.parametrize(("field", "value", "read"), FIELDS)
+def test_every_field_of_the_paper_counts(layers: Layers, field: str, value: Any, read: Read) -> None:
+    """Catalogue F, by its own names, in a file and as a variable."""
+    layers.user({field: value})
+    assert read(layers.load().config) == value
+    layers.user({})
+    layers.variables[f"OPENDEV_{field.upper()}"] = value if isinstance(value, str) else json.dumps(value)
+    assert read(layers.load().config) == value
+
+
+@pytest.mark.req("CFG-01", "MOD-01")
+def test_each_role_has_a_model_and_a_provider(layers: Layers) -> None:
+    roles = ("thinking", "critique", "vision", "compact")
+    layers.user({"model": "m", "provider": "p", **{f"{role}_model": role for role in roles}})
+    assert layers.load().config.models() == {
+        Role.ACTION: "p/m",
+        **{Role(role): f"p/{role}" for role in roles},
+    }
+    layers.own({f"{role}_provider": "q" for role in roles})
+    assert layers.load().config.models() == {
+        Role.ACTION: "p/m",
+        **{Role(role): f"q/{role}" for role in roles},
+    }
+    layers.own({"roles": {"thinking": "r/t"}})
+    assert layers.load().config.models()[Role.THINKING] == "r/t"
+
+
+def test_a_setting_in_two_spellings_is_refused(layers: Layers) -> None:
+    layers.user('{\n "thinking_model": "a/b",\n "roles": {"thinking": "c/d"}\n}')
+    assert "line 3: `roles.thinking` says again what line 2 says" in layers.refused()
+    layers.user({"thinking_model": "a/b"})
+    assert layers.changed("thinking_model", "c/d") == {"roles": {"thinking": "c/d"}}

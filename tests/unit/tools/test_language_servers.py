@@ -1,4 +1,4 @@
-"""The six symbol tools with real language servers of four languages; those that are not installed are skipped (SYM-11)."""
+"""The six symbol tools with real language servers of six languages; those that are not installed are skipped (SYM-11)."""
 
 import os
 import shutil
@@ -35,6 +35,14 @@ FILES = {
     "web/b.ts": 'import { Circle } from "./a";\nconst s = "😀"; const c: Circle = new Circle(1); // Circle\nconsole.log(s, c.area());\n',
     "web/tsconfig.json": '{"compilerOptions": {"strict": true}}\n',
     "run.sh": "#!/bin/bash\n# a }\ngreet() {\n  echo \"hi ${1#x}\" '}'\n}\n\nmain() {\n  greet you\n}\nmain\n",
+    "lib/shape.h": "#pragma once\nint area(int side);\n",
+    "lib/shape.cpp": '#include "shape.h"\n\n// area of "}"\nint area(int side) {\n  const char *s = "}"; (void)s;\n  return side * side;\n}\n',
+    "lib/main.cpp": '#include "shape.h"\n\nint main() {\n  const char *s = "😀"; return area(3) + (s == nullptr);\n}\n',
+    "lib/compile_flags.txt": "-std=c++17\n",
+    "php/Till.php": (
+        "<?php\nclass Till\n{\n    /** All of it. */\n    public function total(int $n): int\n    {\n        return $n; // }\n    }\n}\n"
+    ),
+    "php/use.php": "<?php\nrequire 'Till.php';\n$s = '😀'; $till = new Till(); echo $till->total(2); // Till\n",
     "conf.yaml": "server:\n  port: 1\n",
 }
 
@@ -54,7 +62,7 @@ async def ctx(tmp_path: Path) -> AsyncIterator[ToolContext]:
 
 def needs(program: str) -> None:
     if shutil.which(program, path=PATH) is None:
-        pytest.skip(f"{program} is not installed; scripts/language-servers installs it")
+        pytest.skip(f"{program} is not installed; scripts/test-programs installs it")
 
 
 async def found(ctx: ToolContext, name: str, path: str = "") -> list[str]:
@@ -146,6 +154,46 @@ async def test_bash(ctx: ToolContext) -> None:
     assert (await rename_symbol.run(rename, ctx)).ok
     assert (ctx.root / "run.sh").read_text() == (
         '#!/bin/bash\n# a }\nwelcome() {\n  echo "$1"\n}\n\nmain() {\n  welcome you\n}\nmain\n'
+    )
+
+
+@pytest.mark.req("SYM-03", "SYM-11")
+async def test_cpp(ctx: ToolContext) -> None:
+    needs("clangd")
+    assert "function area lib/shape.cpp:4" in await found(ctx, "area", "lib/shape.cpp")
+    assert "lib/main.cpp:4:31" in await references(ctx, "area", "lib/shape.cpp")
+    body = replace_symbol_body.Args(symbol_name="area", file_path="lib/shape.cpp", new_body="return missing;")
+    result = await replace_symbol_body.run(body, ctx)
+    assert "line 5: Use of undeclared identifier 'missing'" in result.text
+    edit = edit_file.Args(file_path="lib/shape.cpp", old_content="missing", new_content="side")
+    assert "LSP" not in (await edit_file.TOOL.run(edit, ctx)).text
+    rename = rename_symbol.Args(symbol_name="area", file_path="lib/shape.cpp", new_name="surface")
+    result = await rename_symbol.run(rename, ctx)
+    assert result.changed == ("lib/main.cpp", "lib/shape.cpp", "lib/shape.h"), result.text
+    assert (ctx.root / "lib/main.cpp").read_text() == FILES["lib/main.cpp"].replace("area", "surface")
+    assert (ctx.root / "lib/shape.cpp").read_text() == (
+        '#include "shape.h"\n\n// area of "}"\nint surface(int side) {\n  return side;\n}\n'
+    )
+
+
+@pytest.mark.req("SYM-03", "SYM-11")
+async def test_php(ctx: ToolContext) -> None:
+    needs("intelephense")
+    assert await found(ctx, "Till.total", "php/Till.php") == ["method Till.total php/Till.php:5"]
+    assert await references(ctx, "Till", "php/Till.php") == ["php/use.php:3:23"]
+    after = insert_after_symbol.Args(
+        symbol_name="Till.total",
+        file_path="php/Till.php",
+        content="public function none(): int\n{\n    return 0;\n}",
+    )
+    assert (await insert_after_symbol.run(after, ctx)).ok
+    body = replace_symbol_body.Args(
+        symbol_name="Till.total", file_path="php/Till.php", new_body="return 2 * $n;"
+    )
+    assert (await replace_symbol_body.run(body, ctx)).ok
+    assert (ctx.root / "php/Till.php").read_text() == (
+        "<?php\nclass Till\n{\n    /** All of it. */\n    public function total(int $n): int\n    {\n        return 2 * $n;\n    }\n"
+        "\n    public function none(): int\n    {\n        return 0;\n    }\n}\n"
     )
 
 

@@ -2,10 +2,12 @@
 
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from opendev.core.errors import ErrorKind, OpenDevError
 from opendev.core.scope import Scope
 from opendev.core.tool import ToolContext
@@ -14,7 +16,8 @@ from opendev.tools.lsp.symbols import MAX_SERVERS, LspSymbols, matches
 from opendev.tools.shell.reap import family
 from support.tool_context import FakeSymbols, make_context
 
-MARKER = {"OPENDEV_RUN": f"test-symbols-{os.getpid()}"}  # two runs of the tests do not meet
+together = pytest.mark.xdist_group("symbols")  # in one process, so that there is one server
+one_loop = pytest.mark.asyncio(loop_scope="module")
 FILES = {
     "pkg/__init__.py": "from .net import HttpClient\n\n__all__ = ['HttpClient', 'other']\nother = 1\n",
     "pkg/net.py": (
@@ -32,17 +35,42 @@ FILES = {
 }
 
 
-@pytest.fixture
-async def ctx(tmp_path: Path) -> AsyncIterator[ToolContext]:
-    root = tmp_path / "project"
+def mark(place: Path) -> dict[str, str]:
+    """What the processes of a place carry; two runs of the tests do not meet."""
+    return {"OPENDEV_RUN": f"test-symbols-{os.getpid()}-{place.name}"}
+
+
+@asynccontextmanager
+async def project(place: Path) -> AsyncGenerator[ToolContext]:
+    """The files, and a server for them that is gone afterwards."""
+    root = place / "project"
     for path, text in FILES.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(text.encode())
-    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
-    symbols = LspSymbols(env=env, cache_dir=tmp_path / "cache", path="", marker=MARKER)
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(place)}
+    symbols = LspSymbols(env=env, cache_dir=place / "cache", path="", marker=mark(place))
     yield make_context(root, symbols=symbols)
     await symbols.close()
-    assert family(marker=MARKER) == ()
+    assert family(marker=mark(place)) == ()
+
+
+@pytest.fixture
+async def ctx(tmp_path: Path) -> AsyncIterator[ToolContext]:
+    async with project(tmp_path) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ToolContext]:
+    """One server for all tests that leave the files as they are."""
+    async with project(tmp_path_factory.mktemp("shared")) as made:
+        yield made
+
+
+@pytest.fixture
+def shared(server: ToolContext) -> ToolContext:
+    """It, with nothing seen and every path allowed."""
+    return make_context(server.root, symbols=server.symbols)
 
 
 def contents(ctx: ToolContext) -> dict[str, str]:
@@ -56,9 +84,11 @@ def rename(symbol: str, path: str, new: str) -> rename_symbol.Args:
 @pytest.mark.slow
 @pytest.mark.req("SYM-02")
 @pytest.mark.req("SYM-06")
-async def test_find_by_name_path(ctx: ToolContext) -> None:
+@together
+@one_loop
+async def test_find_by_name_path(shared: ToolContext) -> None:
     async def names(name: str, path: str = "") -> list[str]:
-        result = await find_symbol.run(find_symbol.Args(symbol_name=name, file_path=path), ctx)
+        result = await find_symbol.run(find_symbol.Args(symbol_name=name, file_path=path), shared)
         return [
             f"{m['name_path']} {m['path']}:{m['line']}" for m in (result.data or {"matches": []})["matches"]
         ]
@@ -69,7 +99,7 @@ async def test_find_by_name_path(ctx: ToolContext) -> None:
     assert await names("Http*", "pkg/net.py") == ["HttpClient pkg/net.py:4", "HttpError pkg/net.py:11"]
     assert await names("Http*.get") == ["HttpClient.get pkg/net.py:7", "HttpError.get pkg/net.py:12"]
     assert await names("Absent") == []
-    result = await find_symbol.run(find_symbol.Args(symbol_name="HttpError"), ctx)
+    result = await find_symbol.run(find_symbol.Args(symbol_name="HttpError"), shared)
     assert result.data == {
         "matches": [
             {
@@ -147,15 +177,17 @@ async def test_rename_changes_every_reference_and_no_string(ctx: ToolContext) ->
         (rename("x", "README.txt", "y"), Scope(), ErrorKind.NOT_FOUND, "no language server for README.txt"),
     ],
 )
+@together
+@one_loop
 async def test_a_rename_that_may_not_be_changes_nothing(
-    ctx: ToolContext, args: rename_symbol.Args, scope: Scope, kind: ErrorKind, words: str
+    shared: ToolContext, args: rename_symbol.Args, scope: Scope, kind: ErrorKind, words: str
 ) -> None:
-    scoped = make_context(ctx.root, symbols=ctx.symbols, scope=scope)
+    scoped = make_context(shared.root, symbols=shared.symbols, scope=scope)
     with pytest.raises(OpenDevError) as caught:
         await rename_symbol.run(args, scoped)
     assert caught.value.info.kind is kind
     assert words in str(caught.value)
-    assert contents(ctx) == FILES
+    assert contents(shared) == FILES
 
 
 @pytest.mark.parametrize("new", ["1st", "a-b", "class", "a b", "a.b"])
@@ -166,20 +198,28 @@ async def test_a_new_name_is_an_identifier(tmp_path: Path, new: str) -> None:
 
 
 @pytest.mark.slow
-async def test_a_file_that_changed_since_it_was_read_stops_the_rename(ctx: ToolContext) -> None:
-    ctx.seen.record(ctx.root / "app.py", b"what the agent saw")
+@together
+@one_loop
+async def test_a_file_that_changed_since_it_was_read_stops_the_rename(shared: ToolContext) -> None:
+    shared.seen.record(shared.root / "app.py", b"what the agent saw")
     with pytest.raises(OpenDevError) as caught:
-        await rename_symbol.run(rename("HttpClient", "pkg/net.py", "ApiClient"), ctx)
+        await rename_symbol.run(rename("HttpClient", "pkg/net.py", "ApiClient"), shared)
     assert caught.value.info.kind is ErrorKind.CONFLICT
-    assert contents(ctx) == FILES
+    assert contents(shared) == FILES
 
 
 @pytest.mark.slow
-async def test_a_write_that_fails_takes_the_others_back(ctx: ToolContext) -> None:
-    (ctx.root / "tests" / "test_net.py").chmod(0o444)
-    with pytest.raises(OpenDevError, match="read-only"):
-        await rename_symbol.run(rename("HttpClient", "pkg/net.py", "ApiClient"), ctx)
-    assert contents(ctx) == FILES
+@together
+@one_loop
+async def test_a_write_that_fails_takes_the_others_back(shared: ToolContext) -> None:
+    target = shared.root / "tests" / "test_net.py"
+    target.chmod(0o444)
+    try:
+        with pytest.raises(OpenDevError, match="read-only"):
+            await rename_symbol.run(rename("HttpClient", "pkg/net.py", "ApiClient"), shared)
+    finally:
+        target.chmod(0o644)
+    assert contents(shared) == FILES
 
 
 @pytest.mark.slow
@@ -190,7 +230,7 @@ async def test_a_crashed_server_is_started_anew_and_servers_are_bounded(
     symbols = ctx.symbols
     assert isinstance(symbols, LspSymbols)
     (place,) = await symbols.find(ctx.root, "make", None)
-    for one in family(marker=MARKER):
+    for one in family(marker=mark(tmp_path)):
         os.kill(one.pid, signal.SIGKILL)
     # the answer about known content needs no server; one about references does, and gets it without a word
     assert await symbols.find(ctx.root, "make", None) == (place,)
@@ -199,7 +239,7 @@ async def test_a_crashed_server_is_started_anew_and_servers_are_bounded(
         (tmp_path / f"r{number}").mkdir()
         (tmp_path / f"r{number}" / "a.py").write_text(f"def make():\n    return {number}\n")
         await symbols.find(tmp_path / f"r{number}", "make", None)
-    assert len({one.session for one in family(marker=MARKER)}) == MAX_SERVERS
+    assert len({one.session for one in family(marker=mark(tmp_path))}) == MAX_SERVERS
 
 
 async def test_a_missing_server_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

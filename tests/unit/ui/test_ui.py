@@ -66,6 +66,7 @@ SAMPLES: dict[str, tuple[ev.Event, str | None]] = {
     ),
     "question_asked": (ev.QuestionAsked(request_id="q", questions=(Question(text="Which?"),)), "? Which?"),
     "question_answered": (ev.QuestionAnswered(request_id="q", answers=None), "nobody answered"),
+    "todos_changed": (ev.TodosChanged(todos=()), None),
     "compacted": (ev.Compacted(stage="prune", before=9, after=3), "context prune: 9 to 3 tokens"),
     "lease_granted": (ev.LeaseGranted(lease=LEASE), None),
     "lease_ended": (ev.LeaseEnded(lease_id="l1", how="quarantined", detail="died"), "! the working folder of l1 was quarantined: died"),

@@ -96,6 +96,10 @@ def test_disabled_and_not_started_servers_are_left_out_without_a_word(home: Path
         ({"url": "file:///etc"}, "http"),
         ({"command": "a", "timeout": 1}, "timeout"),
         ({"command": "a", "oauth": {"client_id": "x"}}, "oauth"),
+        ({"url": "https://h", "oauth": {"client_id": "x", "client_secret": "s"}}, "issuer"),
+        ({"url": "https://h", "oauth": {"grant": "client_credentials"}}, "client_secret"),
+        ({"url": "https://h", "oauth": {"client_metadata_url": "http://h/x.json"}}, "client_metadata_url"),
+        ({"url": "https://h", "oauth": {"scope": "all"}}, "scope"),
         ({"command": "a", "nonsense": 1}, "nonsense"),
         ({"command": "a", "transport": "carrier-pigeon"}, "transport"),
     ],
@@ -123,6 +127,13 @@ def test_variables_are_filled_in_everywhere_and_a_missing_one_is_named() -> None
     filled = expand(server, {"BASE": "https://h"})
     assert (filled.url, filled.headers) == ("https://h/mcp", {"Authorization": "Bearer none"})
     assert "TOKEN" not in repr(filled)
+    oauth = {"client_id": "me", "client_secret": "${SECRET}", "issuer": "https://as"}
+    known = read_server(
+        "s", {"url": "https://h", "oauth": oauth, "home": "/elsewhere"}, "/p", Path("mcp.json")
+    )
+    assert known.home == ""  # where logins are is not for the entry to say
+    assert expand(known, {"SECRET": "s3cret"}).oauth.client_secret == "s3cret"
+    assert "s3cret" not in repr(expand(known, {"SECRET": "s3cret"}))
     with pytest.raises(OpenDevError, match="BASE"):
         expand(server, {})
 

@@ -1,0 +1,1 @@
+"""The nine handlers of slash commands, one a subject (REPL-03)."""
