@@ -74,7 +74,7 @@ class Broker:
                 "Spawn a Planner or an agent that only reads; present the plan first.",
             )
         child_id = request.resume or new_id()
-        place = self._isolation.place(self.specs[spec.name], spec)
+        place = await self._isolation.place(self.specs[spec.name], spec)
         same = "" if earlier else canonical([parent_id, spec.name, request.prompt])
         if holder := self._hub.board.holder(same):
             raise OpenDevError(

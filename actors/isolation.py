@@ -14,6 +14,8 @@ from .fence import fence
 
 Place = Literal["shared", "copy", "own"]
 Work = Callable[[AgentTask], Awaitable[AgentReport]]
+# Opening one takes twenty calls of git, and most prompts spawn no writer: a function opens it when the first agent needs it. Blocking.
+Desk = LeaseDesk | Callable[[], LeaseDesk | None] | None
 COPY_NOTE = (
     "Your working folder is a private copy of the project, made for you and thrown away when you end: run what you like, nothing you "
     "change is kept. The project's uncommitted changes, if it has any, are in the newest commit of the copy: `git show HEAD`. "
@@ -27,11 +29,12 @@ class Isolation:
     ``hooks`` is the folder of the fence that keeps their git commands off the user's refs.
     """
 
-    def __init__(self, desk: LeaseDesk | None, emit: Callable[[Event], None], hooks: Path) -> None:
+    def __init__(self, desk: Desk, emit: Callable[[Event], None], hooks: Path) -> None:
         self._desk, self._emit, self._hooks = desk, emit, hooks
+        self._opening = asyncio.Lock()
         self._leases: dict[str, Lease] = {}
 
-    def place(self, nature: AgentSpec, spec: AgentSpec) -> Place:
+    async def place(self, nature: AgentSpec, spec: AgentSpec) -> Place:
         """What an agent needs. ``nature`` is its type, ``spec`` what its parent's rights leave of it.
 
         A writer by its nature is isolated also when its parent may write less. Raises ``OpenDevError`` (git) where the project
@@ -40,7 +43,7 @@ class Isolation:
         runs = spec.tools is None or "run_command" in spec.tools
         if not nature.writes and not runs:
             return "shared"
-        if self._desk is None:
+        if await self._opened() is None:
             what = "write" if nature.writes else "run commands"
             raise OpenDevError(
                 ErrorKind.GIT,
@@ -51,8 +54,8 @@ class Isolation:
 
     async def run(self, task: AgentTask, place: Place, work: Work) -> AgentReport:
         """Run ``work`` on the task in its place. Raises ``OpenDevError`` when the folder cannot be made: then nothing runs."""
-        desk = self._desk
-        if place == "shared" or desk is None:
+        desk = None if place == "shared" else await self._opened()
+        if desk is None:
             return await work(task)
         lease = await desk.lease(
             write=place == "own",
@@ -69,6 +72,12 @@ class Isolation:
             return await (_in_copy if place == "copy" else _in_own)(desk, lease, task, work, self._emit)
         finally:
             self._leases.pop(task.id, None)
+
+    async def _opened(self) -> LeaseDesk | None:
+        async with self._opening:
+            if callable(self._desk):
+                self._desk = await asyncio.to_thread(self._desk)
+        return self._desk
 
     async def _fence(self, desk: LeaseDesk, lease: Lease) -> dict[str, str]:
         try:

@@ -1,6 +1,7 @@
 """The model service: the one owner of models, keys, rate gates and the ledger of a node. A plain async class, local or a Ray actor."""
 
 import asyncio
+import gc
 import json
 import os
 import threading
@@ -192,6 +193,9 @@ class ModelService:
         for model in models:
             if model != RECIPES and (provider := provider_of(model)):
                 self._new_client(provider).preload(model)
+        if not gc.get_freeze_count():
+            gc.freeze()  # what is loaded stays: later collections need not look at it
+        gc.set_threshold(100_000, 20, 20)
 
     def _gate(self, model: str) -> RateGate:
         provider = provider_of(model)

@@ -1,6 +1,7 @@
 """Worker hosts: warm ones are adopted in milliseconds; writers have one each, readers of one type share when each core has one (rule 12)."""
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,7 @@ from ..core.mail import Down
 from ..core.ports import Ref, Runtime
 
 IDLE_S = 60.0
+CLOSE_S = 3.0
 
 
 @dataclass(eq=False, slots=True)
@@ -128,6 +130,8 @@ class HostPool:
         """End a host that cannot be trusted any more."""
         if host in self._hosts:
             self._hosts.remove(host)
+        if host.kept and not host.agents:
+            await _closed(host.ref)
         await self._runtime.kill(host.ref)
         self._news.set()
 
@@ -237,3 +241,10 @@ class HostPool:
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+async def _closed(ref: Ref) -> None:
+    """Let a host end what it kept, in its own time; what it does not is ended with the run's marks."""
+    with contextlib.suppress(OpenDevError, TimeoutError):
+        async with asyncio.timeout(CLOSE_S):
+            await ref.ask("close")

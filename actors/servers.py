@@ -1,4 +1,4 @@
-"""The MCP servers of one worker process: started with the first agent that may call them, ended with the last one."""
+"""The MCP servers of one worker process: started with the first agent that may call them, ended with the last one, or with the conversation."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -19,11 +19,17 @@ class SharedServers:
         self._servers, self._env, self._clock = servers, env, clock
         self._manager: McpManager | None = None
         self._users = 0
+        self._stale = False
         self._latest: tuple[AgentTask, EventSink] | None = None  # who is told of trouble
 
     @asynccontextmanager
-    async def used_by(self, task: AgentTask, emit: EventSink) -> AsyncGenerator[McpManager | None]:
-        """The servers while an agent runs; None where there are none or its tool list names none of their tools."""
+    async def used_by(
+        self, task: AgentTask, emit: EventSink, *, keep: bool = False
+    ) -> AsyncGenerator[McpManager | None]:
+        """The servers while an agent runs; None where there are none or its tool list names none of their tools.
+
+        ``keep``: they stay for its next run.
+        """
         if not self._servers or not _may_call(task):
             yield None
             return
@@ -36,13 +42,21 @@ class SharedServers:
             yield self._manager
         finally:
             self._users -= 1
-            if self._users == 0:
-                manager, self._manager = self._manager, None
-                await manager.close()
+            if not keep or self._stale:
+                await self.close()
 
-    def fit(self, servers: tuple[McpServer, ...]) -> None:
-        """The servers of the next start."""
+    async def fit(self, servers: tuple[McpServer, ...]) -> None:
+        """From the next agent on these; who uses the others keeps them to its end."""
+        self._stale = self._stale or servers != self._servers
         self._servers = servers
+        if self._stale:
+            await self.close()
+
+    async def close(self) -> None:
+        """End the servers that no agent uses."""
+        if self._users == 0 and self._manager is not None:
+            manager, self._manager, self._stale = self._manager, None, False
+            await manager.close()
 
     def _tell(self, text: str) -> None:
         if self._latest is not None:

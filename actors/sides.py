@@ -17,7 +17,8 @@ from ..core.hooks import HookSet
 from ..core.mail import Compact, Down, Summary
 from ..core.model import Frozen
 from ..core.permissions import Rule
-from ..core.ports import LeaseDesk, Ref, Runtime
+from ..core.ports import Ref, Runtime
+from .isolation import Desk
 from .local_runtime import DirectRef, LocalRuntime
 from .notices import NoticeRelay
 from .pool import HostPool, PoolPlan
@@ -49,14 +50,14 @@ class HubSettings(Frozen):
 @dataclass(frozen=True)
 class HubPorts:
     """The hub's world. ``worker`` and ``model``: JSON-able settings of the two actor classes. ``make_ray`` builds the Ray
-    runtime; it gets a function that is told the session folder. No ``desk`` = no agent that writes can be spawned."""
+    runtime; it gets a function that is told the session folder. No ``desk``, or one whose function gives none = no agent that writes can be spawned."""
 
     clock: Clock
     run_dir: Path
     worker: dict[str, Any]
     model: dict[str, Any]
     specs: Mapping[str, AgentSpec] = field(default_factory=dict[str, AgentSpec])
-    desk: LeaseDesk | None = None
+    desk: Desk = None
     make_ray: Callable[[Callable[[Path], None]], Runtime] | None = None
     local: Runtime = field(default_factory=LocalRuntime)
     history: Path | None = None  # the folder in which decisions about calls are noted

@@ -68,7 +68,14 @@ class Worker:
     async def configure(self, settings: dict[str, Any]) -> None:
         """Build the next agents from other ``WorkerSettings``; who runs is not disturbed."""
         self._settings = WorkerSettings.model_validate(settings)
-        self._servers.fit(self._settings.agent.mcp)
+        await self._servers.fit(self._settings.agent.mcp)
+
+    async def close(self) -> None:
+        """End what was kept for the foreground agent's next run."""
+        await self._servers.close()
+        for tasks in self._kept.values():
+            with contextlib.suppress(OpenDevError):  # the hub ends, and names, what would not die
+                await tasks.close()
 
     async def run(self, task_json: str) -> str:
         """Run one ``AgentTask`` to its end; its ``AgentReport`` as JSON. Raises ``OpenDevError``."""
@@ -97,7 +104,8 @@ class Worker:
         tasks = self._tasks(task, marks, sandbox)
         tasks.on_change = partial(self._tell_change, task, uplink)  # of this run, whichever started them
         try:
-            async with self._servers.used_by(task, uplink) as mcp:
+            keep = self._settings.keep and task.stream
+            async with self._servers.used_by(task, uplink, keep=keep) as mcp:
                 ports = replace(ports, mcp=mcp, processes=tasks, hooks=AgentHooks(hooks, Path(task.root)))
                 factory = AgentFactory(settings=self._settings.agent, ports=ports)
                 agent = factory.agent_for(task)

@@ -29,7 +29,7 @@ from ..tools.registry import ToolRegistry
 from ..worktrees.threads import uncut
 from ..worktrees.undo_store import Picture, UndoStore
 from .settings import AgentPorts, UndoSettings
-from .undo import begun, open_store
+from .undo import begun, finish, open_store
 
 SLOW = 2  # pictures that were not ready in time, until no more are made in this run
 SPANS = 500  # of one step; the oldest go
@@ -157,6 +157,10 @@ class Cover:
         with self._opening:
             if self._store is None:
                 self._store = open_store(self._root, self._home, self._env, self._settings)
+                if late := finish(self._store, Layout(self._home)):
+                    self._say(
+                        f"An undo that was cut off is finished now; changed since and left alone: {', '.join(late[:NAMED])}"
+                    )
             return self._store
 
     def _picture(self) -> Picture | None:
@@ -319,10 +323,19 @@ def cover_of(
 
 def _folders(before: Picture, after: Picture, store: UndoStore) -> dict[str, bool]:
     """Empty folders that came (True) or went (False)."""
-    came = set(after.empty) - set(before.empty)
+    was, now = _with_parents(before.empty), _with_parents(after.empty)
+    came = {path for path in now - was if (store.top / path).is_dir()}
     known = store.folders_of(before.tree, sorted(came)) if came else frozenset[str]()
-    went = {path for path in before.empty if path not in after.empty and not (store.top / path).is_dir()}
+    went = {path for path in was - now if not (store.top / path).is_dir()}
     return {**dict.fromkeys(sorted(came - known), True), **dict.fromkeys(sorted(went), False)}
+
+
+def _with_parents(folders: Sequence[str]) -> set[str]:
+    return {
+        "/".join(parts[:count])
+        for parts in (folder.split("/") for folder in folders)
+        for count in range(1, len(parts) + 1)
+    }
 
 
 def _alive(home: Path, step: str) -> bool:

@@ -65,6 +65,7 @@ class Undo:
         settings: UndoSettings,
         clock: Clock,
     ) -> None:
+        self._layout = layout
         self._steps = UndoSteps(layout.run_path(session))
         self.store = open_store(project, layout.home, env, settings)
         self._clock = clock
@@ -79,9 +80,7 @@ class Undo:
         Raises:
             OpenDevError: usage when there is no such step or nothing to do.
         """
-        self.store.make()
-        with self.store.locked():
-            late = self._applier().recover()
+        late = finish(self.store, self._layout)
         self._close_open()
         named = self._find(to) if to else None
         if named is not None:
@@ -94,7 +93,7 @@ class Undo:
         """Do it, all or nothing; a sentence about what was done. Raises ``OpenDevError`` (conflict, infra): then nothing is changed."""
         prepared.plan.check()
         with self.store.locked():
-            self._applier().carry_out(prepared.plan, prepared.steps)
+            _applier(self.store, self._layout).carry_out(prepared.plan, prepared.steps)
         done = prepared.describe().replace("Undo of", "Undid", 1).replace("Redo of", "Redid", 1)
         if prepared.plan.merged:
             done += f". Your later edits were kept in {', '.join(map(show, prepared.plan.merged))}"
@@ -145,12 +144,6 @@ class Undo:
         head = f"{name}: {_kind(move)}\n" if links or _kind(move) != "changed" else ""
         text = diff(name, before.decode(errors="replace"), after.decode(errors="replace"))
         return head + (text if text.endswith("\n") or not text else f"{text}\n")
-
-    def _applier(self) -> Applier:
-        return Applier(self.store, lambda steps: self._record(steps))
-
-    def _record(self, steps: tuple[Step, ...]) -> None:
-        self._steps.save(*steps)
 
     def _find(self, to: str) -> Step:
         for step in self.steps():
@@ -260,6 +253,21 @@ def open_store(project: Path, home: Path, env: Mapping[str, str], settings: Undo
         settings.max_new_mb * 1_000_000,
     )
     return UndoStore(project, home, env, rules)
+
+
+def finish(store: UndoStore, layout: Layout) -> tuple[str, ...]:
+    """Finish undos that killed processes began, of any session of the project; files changed since, which were left alone."""
+    store.make()
+    with store.locked():
+        return _applier(store, layout).recover()
+
+
+def _applier(store: UndoStore, layout: Layout) -> Applier:
+    def record(steps: tuple[Step, ...]) -> None:
+        for step in steps:
+            UndoSteps(layout.run_path(step.id.rpartition(".")[0])).save(step)
+
+    return Applier(store, record)
 
 
 def begun(clock: Clock, steps: UndoSteps, prompt: str) -> Step:

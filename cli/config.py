@@ -9,8 +9,8 @@ import typer
 
 from ..configs.check import check_settings
 from ..configs.explain import explain, known_key
-from ..configs.load import Files, Loaded, read_files, settings_paths
-from ..configs.problem import Problem, refusal
+from ..configs.load import Files, Resolved, read_files, resolve, settings_paths
+from ..configs.problem import refusal
 from ..configs.published import settings_schema
 from ..configs.set_value import changed_settings, content_of
 from ..configs.settings_file import SettingsFile
@@ -49,7 +49,10 @@ def explain_key(
     key: Annotated[str, typer.Argument(help="a dotted key, for example agents.max_depth")],
 ) -> None:
     """Say which layer set a key, and what the others say. Example: opendev config explain model"""
-    typer.echo(json.dumps(explain(open_project(context.obj).loaded, key), indent=2, default=str))
+    place = open_place(context.obj)
+    found = resolve(read_files(place.path, place.environment), place.environment)
+    typer.echo(json.dumps(explain(found.origins, key), indent=2, default=str))
+    _warn(map(told, found.problems))
 
 
 @app.command(name="set")
@@ -62,19 +65,28 @@ def set_key(
     ] = False,
 ) -> None:
     """Change one setting, when the result is valid. Example: opendev config set model openai/gpt-5"""
-    place = open_place(context.obj)
+    done, *warnings = change_setting(open_place(context.obj), key, value, in_project=in_project)
+    typer.echo(done)
+    _warn(warnings)
+
+
+def change_setting(place: Place, key: str, value: str, *, in_project: bool = False) -> tuple[str, ...]:
+    """Write one setting into the user's or the project's file: a sentence that says so, then warnings. Blocking.
+
+    Raises:
+        OpenDevError: usage, or config when the result is not valid; then nothing is written.
+    """
     path = _writable_file(place, in_project=in_project)
     with Lock(place.layout.home / "settings.lock"):  # two that set different keys at once lose none (D05)
         files = read_files(place.path, place.environment)
         before = files.project if in_project else files.user
         file = changed_settings(before, key, value)
         now = Files(files.user, file) if in_project else Files(file, files.project)
-        loaded, left = _accepted(files, now, place)
-        _check_effect(loaded, key, file)
+        found = _accepted(files, now, place)
+        hidden = _hidden(found, key, file)
         write_atomic(path, content_of(file.settings), 0o644 if in_project else 0o600)
-    typer.echo(f"{key} is set in {file.path}.")
-    _warn(f"{file.path}: `{name}` looks like a key and was taken out." for name in before.secrets)
-    _warn([*(loaded.warnings if loaded else ()), *map(told, left)])
+    taken = (f"{file.path}: `{name}` looks like a key and was taken out." for name in before.secrets)
+    return f"{key} is set in {file.path}.", *taken, *hidden, *found.warnings, *map(told, found.problems)
 
 
 def _writable_file(place: Place, *, in_project: bool) -> Path:
@@ -91,32 +103,33 @@ def _writable_file(place: Place, *, in_project: bool) -> Path:
     return own
 
 
-def _accepted(before: Files, now: Files, place: Place) -> tuple[Loaded | None, tuple[Problem, ...]]:
-    """The new configuration and the faults that were there already. Raises ``OpenDevError`` (config) for a new one."""
-    _, old, _ = check_settings(before, place.environment)
-    loaded, problems, _ = check_settings(now, place.environment)
-    known = {(problem.place, problem.what) for problem in old}
-    if new := [problem for problem in problems if (problem.place, problem.what) not in known]:
+def _accepted(before: Files, now: Files, place: Place) -> Resolved:
+    """The new configuration, with faults that were there already. Raises ``OpenDevError`` (config) for a new one."""
+    known = {(problem.place, problem.what) for problem in check_settings(before, place.environment).problems}
+    found = check_settings(now, place.environment)
+    if new := [problem for problem in found.problems if (problem.place, problem.what) not in known]:
         raise refusal(new)
-    return loaded, problems
+    return found
 
 
-def _check_effect(loaded: Loaded | None, key: str, file: SettingsFile) -> None:
-    """A project's value that would be left out is not written. Raises ``OpenDevError`` (usage)."""
+def _hidden(found: Resolved, key: str, file: SettingsFile) -> tuple[str, ...]:
+    """A sentence when a higher layer counts. Raises ``OpenDevError`` (usage) for a project's value that would be left out."""
     key = known_key(key)
-    if loaded is None or key.startswith("hooks."):  # a project's hooks are kept apart from the settings
-        return
-    origins = loaded.origins.get(key, ())
+    if key.startswith("hooks."):  # a project's hooks are kept apart from the settings
+        return ()
+    origins = found.origins.get(key, ())
     if str(file.path) not in [origin.place for origin in origins]:
         raise OpenDevError(
             ErrorKind.USAGE,
             f"`{key}` of a project's file would widen what agents may do, so it does not count there.",
             f"Set it in your own settings: opendev config set {key} VALUE.",
         )
-    if origins[-1].place != str(file.path):
-        typer.echo(
-            f"{origins[-1].place or origins[-1].layer} sets {key} too, and counts before it.", err=True
-        )
+    last = origins[-1]
+    return (
+        ()
+        if last.place == str(file.path)
+        else (f"{last.place or last.layer} sets {key} too, and counts more.",)
+    )
 
 
 @app.command()

@@ -7,9 +7,10 @@ from typing import Any
 
 from ..agents.custom import load_custom
 from ..configs.check import check_settings
-from ..configs.load import Files, Loaded
+from ..configs.load import Files
 from ..configs.problem import Problem
 from ..core.errors import OpenDevError
+from ..core.hooks import Hooks
 from ..store.permissions import load_permissions, read_rules
 from ..tools.hook_trust import admit
 from ..tools.mcp.config import load_mcp, usable
@@ -34,8 +35,8 @@ class Findings:
 
 def check_all(place: Place, files: Files) -> Findings:
     """Look at every file of the user and of the project. Starts nothing. Blocking."""
-    loaded, problems, warnings = check_settings(files, place.environment)
-    found = Findings([told(problem) for problem in problems], [*warnings])
+    settings = check_settings(files, place.environment)
+    found = Findings([told(problem) for problem in settings.problems], [*settings.warnings])
     home, project = place.layout.home, place.path.resolve()
     _rules(found, home, project)
     custom = load_custom(home, project)
@@ -46,12 +47,12 @@ def check_all(place: Place, files: Files) -> Findings:
         *(text for text in skills.refused if not any(p in text for p in waiting)),
     ]
     found.notes += [*custom.notes, *(text for text in skills.refused if any(p in text for p in waiting))]
-    servers = load_mcp(home, project, loaded.config.mcp_servers if loaded else None)
+    servers = load_mcp(home, project, settings.config.mcp_servers if settings.config else None)
     _, notes = usable(servers, dict(place.environment.items()))
     found.faults += servers.refused
     found.notes += [text for text in notes if text not in servers.refused]
-    if loaded:
-        found.notes += _hooks(loaded, project, home)
+    own = settings.config.hooks if settings.config else Hooks()
+    found.notes += admit(own, settings.projects_hooks, project, home)[1]
     return found
 
 
@@ -68,7 +69,3 @@ def _rules(found: Findings, home: Path, project: Path) -> None:
         found.of(read_rules, path)
     if len(found.faults) == before:
         found.notes += load_permissions(home, project).notes
-
-
-def _hooks(loaded: Loaded, project: Path, home: Path) -> tuple[str, ...]:
-    return admit(loaded.config.hooks, loaded.projects_hooks, project, home)[1]

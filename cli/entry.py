@@ -12,9 +12,8 @@ def main() -> None:
 
         print(f"opendev {__version__}")
         return
-    gc.set_threshold(
-        100_000, 20, 20
-    )  # imports make hundreds of thousands of objects that all stay: 5 % of a short run
+    # Imports make hundreds of thousands of objects that all stay: 5 % of a short run. The model service ends this pause.
+    gc.set_threshold(1_000_000, 20, 20)
     from .main import end_of_output, run
 
     for name in ("stdout", "stderr"):

@@ -92,12 +92,11 @@ async def _run(
     draw: Callable[[Event], None],
 ) -> _Done:
     with _interruptible() as stop:
-        desk = await asyncio.to_thread(keeper_if_repository, project)
         async with open_hub(
             project,
             task.run_id,
             options.runtime,
-            desk=desk,
+            desk=lambda: keeper_if_repository(project),
             record=options.record,
             replay=options.replay,
             startup="startup" if held.fresh else "resume",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..actors.hub import Hub
+from ..actors.isolation import Desk
 from ..actors.sides import HubPorts, HubSettings
 from ..actors.worker import WorkerSettings
 from ..agents.custom import CustomAgents, agent_types, load_custom
@@ -18,7 +19,7 @@ from ..core.agent import AgentSpec
 from ..core.errors import OpenDevError
 from ..core.events import Notice
 from ..core.permissions import Rule
-from ..core.ports import LeaseDesk, Runtime
+from ..core.ports import Runtime
 from ..core.tool import Limits, WebRules
 from ..store.permissions import add_rules
 from ..tools.shell.sandbox import choose
@@ -37,7 +38,7 @@ async def open_hub(  # noqa: PLR0913 - the composition of one run
     run_id: str,
     runtime: RuntimeKind,
     *,
-    desk: LeaseDesk | None,
+    desk: Desk,
     record: Path | None = None,
     replay: Path | None = None,
     models: Iterable[str] = (),

@@ -1,20 +1,20 @@
 """Every problem of every settings file at once, also of values that a later layer hides (issue E)."""
 
+from dataclasses import replace
+
 from .environment import Environment
 from .layers import default_values, file_layer, idle_variables
-from .load import Files, Loaded, resolve, validate
-from .problem import Problem
+from .load import Files, Resolved, resolve, validate
 
 
-def check_settings(
-    files: Files, environment: Environment
-) -> tuple[Loaded | None, tuple[Problem, ...], tuple[str, ...]]:
-    """The configuration, None when it is not valid; what is wrong; and what is only worth knowing."""
-    loaded, problems = resolve(files, environment)
-    found = list(problems)
+def check_settings(files: Files, environment: Environment) -> Resolved:
+    """What ``resolve`` finds, with the faults of each file alone, in order of place and line, and variables that set nothing."""
+    found = resolve(files, environment)
+    problems = [*found.problems]
     for name, file in (("user", files.user), ("project", files.project)):
         layer = file_layer(name, file)
         _, alone = validate({**default_values(), **layer.values}, (layer,))
-        found += [problem for problem in alone if problem.place == str(file.path)]
-    warnings = (*(loaded.warnings if loaded else ()), *idle_variables(environment))
-    return loaded, tuple(dict.fromkeys(found)), warnings
+        problems += [problem for problem in alone if problem.place == str(file.path)]
+    problems.sort(key=lambda problem: (problem.place, problem.line))
+    warnings = (*found.warnings, *idle_variables(environment))
+    return replace(found, problems=tuple(dict.fromkeys(problems)), warnings=warnings)

@@ -1,8 +1,9 @@
 """Says which layer set a key, and what the layers below it said."""
 
+from collections.abc import Mapping
+
 from ..core.errors import ErrorKind, OpenDevError
-from .layers import near, variable_of
-from .load import Loaded
+from .layers import Origin, near, variable_of
 from .schema import SPELLINGS, leaf_keys
 
 
@@ -17,10 +18,10 @@ def known_key(key: str) -> str:
     raise OpenDevError(ErrorKind.USAGE, f"There is no setting `{key}`.", hint)
 
 
-def explain(loaded: Loaded, key: str) -> dict[str, object]:
+def explain(layers: Mapping[str, tuple[Origin, ...]], key: str) -> dict[str, object]:
     """The value of a dotted key, the layer that set it, and every layer's value. Raises ``OpenDevError`` (usage)."""
     key = known_key(key)
-    origins = loaded.origins.get(key, ())
+    origins = layers.get(key, ())
     return {
         "key": key,
         "value": origins[-1].value if origins else None,

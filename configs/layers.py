@@ -116,17 +116,21 @@ def file_layer(name: str, file: SettingsFile) -> Layer:
 def near(key: str) -> tuple[str, ...]:
     """The settings that may be meant by a name that is none, at most three, the likeliest first."""
     known = (*leaf_keys(), *SPELLINGS, *groups())
-    ends = {name.rpartition(".")[2]: name for name in known}
     last = key.rpartition(".")[2]
     same = [name for name in known if name.rpartition(".")[2] == last]
-    alike = [ends[end] for end in difflib.get_close_matches(last, ends, 2)]
-    return tuple(dict.fromkeys([*same, *difflib.get_close_matches(key, known, 2), *alike]))[:3]
+    alike = difflib.get_close_matches(key, known, 1, cutoff=0.7)
+    ends = {name.rpartition(".")[2]: name for name in known}
+    ending = [ends[end] for end in difflib.get_close_matches(last, ends, 1, cutoff=0.8)]
+    return tuple(dict.fromkeys([*same, *alike, *ending]))[:3]
 
 
 def _unknown(key: str) -> tuple[str, str]:
-    inside = [name for name in leaf_keys() if name.startswith(f"{key}.")]
+    inside = [name.removeprefix(f"{key}.") for name in leaf_keys() if name.startswith(f"{key}.")]
     if inside:
-        return f"`{key}` is a group of settings, not a value", f"Write {{ }} with {', '.join(inside[:4])}, …"
+        return (
+            f"`{key}` is a group of settings, not a value",
+            f"Write {{ }} there; it holds {', '.join(inside)}.",
+        )
     return f"unknown setting `{key}`{_meant(near(key))}", "`opendev config show` lists the settings."
 
 

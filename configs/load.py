@@ -68,6 +68,17 @@ class Loaded:
     projects_hooks: Hooks = field(default_factory=Hooks)
 
 
+@dataclass(frozen=True)
+class Resolved:
+    """The same before anybody insists that it is valid: without a configuration when it is not, and with all that is wrong."""
+
+    config: AppConfig | None
+    origins: Mapping[str, tuple[Origin, ...]]
+    warnings: tuple[str, ...]
+    projects_hooks: Hooks
+    problems: tuple[Problem, ...]
+
+
 def read_environment() -> Environment:
     """The environment of this process."""
     return Environment(os.environ)
@@ -89,16 +100,14 @@ def load_config(*, project: Path, environment: Environment, cli: Mapping[str, An
 
     ``cli`` holds dotted keys; None values are left out. Raises ``OpenDevError`` (config) that names file, line and key.
     """
-    loaded, problems = resolve(read_files(project, environment), environment, cli)
-    if loaded is None or problems:
-        raise refusal(problems)
-    return loaded
+    found = resolve(read_files(project, environment), environment, cli)
+    if found.config is None or found.problems:
+        raise refusal(found.problems)
+    return Loaded(found.config, found.origins, found.warnings, found.projects_hooks)
 
 
-def resolve(
-    files: Files, environment: Environment, cli: Mapping[str, Any] | None = None
-) -> tuple[Loaded | None, tuple[Problem, ...]]:
-    """The configuration, None when it is not valid, and everything that is wrong."""
+def resolve(files: Files, environment: Environment, cli: Mapping[str, Any] | None = None) -> Resolved:
+    """The layers on top of each other. Never raises."""
     user, project = file_layer("user", files.user), file_layer("project", files.project)
     hooks, faults = _without_hooks(project)
     layers = [default_values(), environment_values(environment), user.values, project.values]
@@ -112,13 +121,11 @@ def resolve(
     _add_up(origins["deny_read"])
     _name_over_word(origins)
     config, wrong = validate({key: found[-1] for key, found in origins.items()}, (user, project))
-    problems = (*user.problems, *project.problems, *faults, *wrong)
-    if config is None:
-        return None, problems
     if _same(files):
         hooks = Hooks()  # the project is the home folder: they are the user's own
     told = {key: tuple(found) for key, found in origins.items()}
-    return Loaded(config, told, tuple(warnings), hooks), problems
+    problems = (*user.problems, *project.problems, *faults, *wrong)
+    return Resolved(config, told, tuple(warnings), hooks, problems)
 
 
 def _same(files: Files) -> bool:
@@ -205,19 +212,20 @@ def validate(
         for group in above:
             node = node.setdefault(group, {})
         node[leaf] = origin.value
-    yes_or_no = tuple(
-        _told(key, chosen[key], layers, "a number is wanted")
-        for key in chosen
-        if _is_no_number(key, chosen[key])
-    )
+    wrong = [
+        _told(key, origin, layers, "a number is wanted")
+        for key, origin in chosen.items()
+        if _is_bool(key, origin)
+    ]
     try:
-        return (AppConfig.model_validate(tree) if not yes_or_no else None), yes_or_no
+        config = AppConfig.model_validate(tree)
     except ValidationError as error:
-        return None, (*yes_or_no, *(_problem(fault, chosen, layers) for fault in error.errors()))
+        return None, (*wrong, *(_problem(fault, chosen, layers) for fault in error.errors()))
+    return (None if wrong else config), tuple(wrong)
 
 
-def _is_no_number(key: str, origin: Origin) -> bool:
-    """True and false pass for 1 and 0 with the validator."""
+def _is_bool(key: str, origin: Origin) -> bool:
+    """Of a number: true and false pass for 1 and 0 with the validator."""
     kind: Any = fields()[key].annotation
     return isinstance(origin.value, bool) and kind in (int, float, int | None)
 

@@ -274,13 +274,17 @@ def groups() -> frozenset[str]:
 
 
 @cache
-def fields(model: type[Frozen] = AppConfig, prefix: str = "") -> Mapping[str, FieldInfo]:
+def fields() -> Mapping[str, FieldInfo]:
     """Every setting by its dotted key."""
+    return _fields(AppConfig, "")
+
+
+def _fields(model: type[Frozen], prefix: str) -> dict[str, FieldInfo]:
     found: dict[str, FieldInfo] = {}
     for name, field in model.model_fields.items():
         kind: Any = field.annotation
         if isinstance(kind, type) and issubclass(kind, Frozen):
-            found |= fields(kind, f"{prefix}{name}.")
+            found |= _fields(kind, f"{prefix}{name}.")
         else:
             found[prefix + name] = field
     return found

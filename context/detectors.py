@@ -107,6 +107,11 @@ _WRITTEN = (
         r"^\s*\{\s*[\"']name[\"']\s*:\s*[\"']([\w.-]+)[\"']\s*,\s*[\"'](?:arguments|parameters|input)[\"']\s*:.*\}\s*$",
         re.S,
     ),
+    re.compile(
+        r"<\|(?:python_tag|tool_calls?_begin|tool_call_start)\|>\W*(?:functions\.)?([\w.-]+)"
+    ),  # marks of Llama and Kimi
+    re.compile(r"(?:^|\s)functions\.([\w-]+):\d+\s*\{"),
+    re.compile(r"<\|(?:python_tag|tool_call\w*)\|>.*?[\"']name[\"']\s*:\s*[\"']([\w.-]+)[\"']", re.S),
 )
 
 

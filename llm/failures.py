@@ -1,5 +1,7 @@
 """What went wrong at a provider, as one table: exception and HTTP status to kind, retry and wait. A provider's quirk goes here."""
 
+import ast
+import json
 import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -99,7 +101,7 @@ _STATUS: dict[int, _Row] = {
     429: _Row(kind=ErrorKind.RATE_LIMIT, retryable=True, what="it limits the rate of requests", hint=_LATER),
 }
 _TOO_LONG = re.compile(
-    r"context.{0,12}(length|window)|prompt is too long|maximum context|too many (input )?tokens|exceeds? the (available )?context",
+    r"context.{0,12}(length|window)|prompt is too long|maximum context|too many (input )?tokens|exceeds? the (available )?context|request_too_large",
     re.IGNORECASE,
 )
 _UNKNOWN = re.compile(r"LLM Provider NOT provided")
@@ -111,7 +113,8 @@ _DROPPED = re.compile(
     re.IGNORECASE,
 )
 _VAGUE = frozenset({"APIConnectionError", "MidStreamFallbackError"})  # also wrap errors of the server
-_MESSAGE_CHARS = 400
+_RAW_CHARS, _MESSAGE_CHARS = 4_000, 400
+_BODY = re.compile(r"""b(['"])\{.*\}\1""")
 
 
 def classify(error: BaseException, model: str, *, now: float, secrets: tuple[str, ...] = ()) -> Failure:
@@ -119,7 +122,8 @@ def classify(error: BaseException, model: str, *, now: float, secrets: tuple[str
     text = _message(error, secrets)
     status = _status(error)
     row = _row(type(error).__name__, status, text)
-    said = f": {text}" if text else ""
+    text = _BODY.sub(_said, text).partition(" Handle with `litellm.")[0]
+    said = f": {text[:_MESSAGE_CHARS]}" if text else ""
     info = ErrorInfo(
         kind=row.kind, message=f"The model {model} gave no answer, {row.what}{said}", hint=row.hint
     )
@@ -189,6 +193,15 @@ def _headers(error: BaseException) -> dict[str, str]:
     return found
 
 
+def _said(body: re.Match[str]) -> str:
+    """The provider's sentence in the body that litellm prints as Python bytes; the body as it is when it holds none."""
+    try:
+        told = json.loads(ast.literal_eval(body[0]))
+        return str(told["error"]["message"])
+    except (SyntaxError, ValueError, LookupError, TypeError):
+        return body[0]
+
+
 def _message(error: BaseException, secrets: tuple[str, ...]) -> str:
     raw = str(getattr(error, "message", "") or error).splitlines()
     line = raw[0] if raw else ""
@@ -196,4 +209,4 @@ def _message(error: BaseException, secrets: tuple[str, ...]) -> str:
         line = line.replace(secret, "***") if secret else line
     line = re.sub(r"\b(sk|key)-[A-Za-z0-9_*-]{8,}", "***", line)
     line = re.sub(r"litellm\.\w+:\s*|\w+Exception - |\w+Error - ", "", line)
-    return line[:_MESSAGE_CHARS].strip()
+    return line[:_RAW_CHARS].strip()

@@ -139,15 +139,7 @@ class SessionFiles:
         if not size or (self._checked and os.pread(fd, 1, size - 1) == b"\n"):
             self._checked = True
             return
-        keep = size
-        for _ in range(_TORN_LINES):
-            start, line = _last_line(fd, keep)
-            text = line.replace(b"\0", b"").decode("utf-8", "replace").strip()
-            if text and objects_in(text)[0]:
-                break
-            keep = start
-            if not keep:
-                break
+        keep = _whole_until(fd, size)
         if keep < size and (torn := os.pread(fd, size - keep, keep)).strip(b"\0\r\n \t"):
             _keep_aside(self.transcript.with_name(f"{self.transcript.name}.bak"), torn)
         if keep < size:
@@ -195,6 +187,26 @@ def _inline(raw: JsonObject | None) -> list[JsonObject]:
     rows: object = (raw or {}).get("messages")
     found = cast("list[object]", rows) if isinstance(rows, list) else []
     return [cast("JsonObject", row) for row in found if isinstance(row, dict)]
+
+
+def _whole_until(fd: int, size: int) -> int:
+    """Where the last record of the file ends, which may go over several lines; what follows is torn."""
+    keep, tail = size, b""
+    for _ in range(_TORN_LINES):
+        if not keep:
+            break
+        start, line = _last_line(fd, keep)
+        if _objects(line):
+            break
+        tail = line + tail
+        if _objects(tail):
+            return size
+        keep = start
+    return keep
+
+
+def _objects(line: bytes) -> bool:
+    return bool(objects_in(line.replace(b"\0", b"").decode("utf-8", "replace").strip())[0])
 
 
 def _last_line(fd: int, end: int) -> tuple[int, bytes]:

@@ -12,6 +12,7 @@ from .diagnostics import with_problems
 from .edit.canonical import printable
 from .edit.chain import Edited, chain, edit
 from .edit.diff import diff
+from .edit.elided import refuse_elided
 from .files import (
     Place,
     Text,
@@ -80,11 +81,13 @@ def _create(args: Args, target: Place, ctx: ToolContext) -> ToolResult:
 
 def _plan(args: Args, target: Place, data: bytes, limits: Limits) -> _Change:
     before = decode(data, target.name)
+    refuse_elided(before.text, args.new_content, target.name)
+    mark = "\ufeff" if before.mark else ""  # it is no part of the text, also where a caller copied it along
     similarity = "locate" if args.replace_all else limits.edit_similarity  # C-46: never both
     edited = edit(
         before.text,
-        args.old_content,
-        args.new_content,
+        args.old_content.removeprefix(mark),
+        args.new_content.removeprefix(mark),
         path=target.name,
         replace_all=args.replace_all,
         passes=chain(similarity),

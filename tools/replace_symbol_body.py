@@ -8,6 +8,7 @@ from ..core.errors import ErrorKind, OpenDevError
 from ..core.model import Frozen
 from ..core.ports import SymbolPlace
 from ..core.tool import Effect, Tool, ToolContext, ToolResult
+from .edit.elided import refuse_elided
 from .files import lock_key
 from .lsp.bodies import Body, brace_body, brace_pairs, python_body, python_lines, white
 from .lsp.positions import offset_of, offsets
@@ -34,6 +35,7 @@ async def run(args: Args, ctx: ToolContext) -> ToolResult:
         return ToolResult.failure("new_body is empty. Nothing was changed.", "Send at least one statement.")
 
     def change(text: str, symbol: SymbolPlace) -> str:
+        refuse_elided(text, args.new_body, args.file_path)
         where, new_body = (_body if args.preserve_signature else _whole)(text, symbol, args.new_body)
         new = moved(new_body, where.indent, python=symbol.path.endswith((".py", ".pyi")))
         put = f"{where.lead}{new}{where.tail}".replace("\n", newline(text))

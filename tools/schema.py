@@ -106,13 +106,16 @@ def dump_args(args: Frozen) -> JsonObject:
 
 
 def card(tool: Tool[Any], args: Frozen) -> str:
-    """What a person is shown: the tool and every argument in full (up to 20,000 characters each).
+    """What a person is shown: the tool and every argument in full (up to 20,000 characters each), but not what is unset.
 
     A command line of several simple commands is followed by one line for each of them (S42). What could hide or pretend in it
     is written out: control, bidirectional and invisible characters.
     """
     lines = [tool.name, *([f"what its server says of it: {tool.description}"] if tool.description else [])]
+    given = args.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     for name, value in dump_args(args).items():
+        if value in (None, "", False) and name not in given:
+            continue
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         if len(text) > _CARD_VALUE:
             text = f"{text[:_CARD_VALUE]}\n… ({len(text) - _CARD_VALUE:,} more characters are not shown)"

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from ..core.approval import ApprovalAnswer, ApprovalRequest
 from ..policy.grants import Choice, choices
-from ..swarm.report import visible
+from ..policy.visible import visible
 
 
 def card_lines(request: ApprovalRequest) -> tuple[str, ...]:

@@ -114,7 +114,9 @@ class Git:
     index: Path | None = None
     config: tuple[tuple[str, str], ...] = ()
     timeout_s: float = 300.0
-    own: bool = False  # a repository that only OpenDev writes to: no look-up of programs that others have configured
+    own: bool = (
+        False  # a repository that only OpenDev writes to: no look-up of programs that others have configured
+    )
 
     def run(
         self,

@@ -54,13 +54,15 @@ class Applier:
             self._check_unchanged(plan)
             self._commit(journal, done)
         except (OSError, OpenDevError) as error:
+            how = "is finished at the next start"
             if self._take_back(journal, done):
                 path.unlink(missing_ok=True)
+                how = "was taken back"
             if isinstance(error, OpenDevError):
                 raise
             raise OpenDevError(
                 ErrorKind.INFRA,
-                f"The undo was stopped and taken back: {error}.",
+                f"The undo was stopped and {how}: {error}.",
                 "Free disk space or make the file writable.",
             ) from error
         self._record(journal.steps)
@@ -78,7 +80,7 @@ class Applier:
             todo: list[Change] = []
             for move in journal.plan.moves:
                 now = self._files.look(move.path)
-                if _is(now, move.old):
+                if _is(now, move.old) or (now is None and move.old == Blob(FOLDER, "")):
                     todo.append(move)
                 elif not _is(now, move.new):
                     left.append(show(move.path))
@@ -183,13 +185,16 @@ class Applier:
         try:
             self._drop_temps(journal)
             for move in back:
-                if move.new is None and _is(self._files.look(move.path), move.old):
+                if (move.new is None or not move.new.oid) and _is(self._files.look(move.path), move.old):
                     self._files.remove(move.path)
             again = [
                 m
                 for m in back
                 if m.new is not None and m.new.oid and not _is(self._files.look(m.path), m.new)
             ]
+            for move in again:
+                if self._files.look(move.path) == Blob(FOLDER, ""):  # made for what was coming
+                    self._drop_tree(move.path)
             self._stage_all(journal, again, numbers)
             for move in again:
                 self._files.put(move.path, journal.temp(numbers[move.path]))

@@ -78,11 +78,10 @@ class Planner:
 
     def part(self, name: str) -> None:
         """Everything since the last call of this is the part ``name``."""
-        changes = tuple(
-            Change(path, self._closed.get(path, self._disk[path]), now)
-            for path, now in self._now.items()
-            if now != self._closed.get(path, self._disk[path])
-        )
+        was = {
+            path: None if blob and blob.mode == FOLDER else blob for path, blob in self._disk.items()
+        } | self._closed
+        changes = tuple(Change(path, was[path], now) for path, now in self._now.items() if now != was[path])
         self._closed = dict(self._now)
         self._parts.append((name, changes))
 

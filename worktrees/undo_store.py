@@ -323,7 +323,11 @@ class UndoStore:
                 continue
             else:
                 deeper.append(path.rstrip("/"))
-        gone = [path for path in changed[1::2] if (self.top / path).is_dir() and not (self.top / path).is_symlink()]
+        gone = [
+            path
+            for path in changed[1::2]
+            if (self.top / path).is_dir() and not (self.top / path).is_symlink()
+        ]
         deeper += gone  # a folder in the place of a file: git does not list it by itself
         if deeper:
             whole = self._listed(only=deeper) if len(deeper) < CHUNK else self._listed()

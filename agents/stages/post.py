@@ -78,7 +78,7 @@ async def _after_text(ctx: IterationContext) -> None:
     ctx.recovery.settle(text)
     if ctx.recovery.recoverable:
         _recover(ctx, text)
-    elif not text and not ctx.open_todos():
+    elif not _speaks(text) and not ctx.open_todos():
         _empty(ctx)
     elif ctx.recovery.pending is not None and ctx.unanswered is None:
         fail(ctx, text, ctx.recovery.pending)  # it was refused, and nothing came of it since
@@ -93,6 +93,11 @@ def _recover(ctx: IterationContext, text: str) -> None:
         ctx.messages.add_user(nudge)
     elif ctx.recovery.pending is not None:
         fail(ctx, text, ctx.recovery.pending)
+
+
+def _speaks(text: str) -> bool:
+    """Whether there is anything to see: a lone zero-width space is no answer."""
+    return any(sign.isprintable() and not sign.isspace() for sign in text)
 
 
 def _empty(ctx: IterationContext) -> None:

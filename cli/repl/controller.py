@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core.approval import Mode
 from ...core.chat import Role
@@ -13,12 +14,14 @@ from ...core.events import Event, Notice
 from ...core.ops import Interrupt, Op, Prompt
 from ...ui.repl.ports import Command, CommandResult, Status
 from ..task import PromptOptions, check_options
-from .dispatch import Dispatcher
 from .fan import Fan
 from .managers import ApprovalManager, ConfigManager, ModeManager, SessionManager
 from .mentions import ProjectFiles
 from .room import Room
 from .turns import Turns
+
+if TYPE_CHECKING:
+    from .dispatch import Dispatcher
 
 
 class Controller:
@@ -32,13 +35,18 @@ class Controller:
         self._files = ProjectFiles(config.project.path)
         self._opening: asyncio.Task[None] | None = None
         self.room, self.turns = self._enter()
-        self._dispatcher = Dispatcher(self)
+
+    @cached_property
+    def _dispatcher(self) -> "Dispatcher":
+        from .dispatch import Dispatcher  # a quarter of a second with all it needs: the prompt is there before
+
+        return Dispatcher(self)
 
     async def submit(self, text: str) -> CommandResult:
         """See the port."""
         if not text.strip():
             return CommandResult(success=True)
-        if not self._dispatcher.is_command(text):
+        if not (text.startswith("/") and self._dispatcher.is_command(text)):
             return self.turns.prompt(text)
         result = await self._dispatcher.run(text)
         if not result.prompt:

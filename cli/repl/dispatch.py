@@ -51,8 +51,6 @@ class Dispatcher:
 
         A known name always is; else ``/etc/hosts is …`` and ``//…`` are text for the agent.
         """
-        if not text.startswith("/"):
-            return False
         word = split(text[1:])[0]
         return word in self._handlers or not ("/" in word or (word and Path(f"/{word}").exists()))
 

@@ -131,14 +131,13 @@ class Room:
         models = project.config.models()
         if options.replay is None:
             await asyncio.to_thread(keep_current, project, models.values())
-        desk = await asyncio.to_thread(keeper_if_repository, project)
         async with contextlib.AsyncExitStack() as stack:
             hub = await stack.enter_async_context(
                 open_hub(
                     project,
                     self.held.id,
                     options.runtime,
-                    desk=desk,
+                    desk=lambda: keeper_if_repository(project),
                     record=options.record,
                     replay=options.replay,
                     startup="startup" if self.held.fresh and not self._turns else "resume",

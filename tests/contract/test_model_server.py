@@ -90,7 +90,7 @@ print(strangers)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_no_call_home_and_nothing_on_stderr() -> None:
     with ModelServer([text("one"), text("two")]) as server:
         command = [sys.executable, "-c", _NO_NETWORK, json.dumps(server.env()), str(PROGRAM.parents[1])]

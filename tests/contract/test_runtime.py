@@ -147,14 +147,16 @@ async def test_events_come_in_order_before_the_end_and_mail_is_audited(
 async def test_a_dead_host_is_an_infra_report_and_siblings_go_on(runtime: Runtime, tmp_path: Path) -> None:
     async with hub_on(runtime, tmp_path) as hub:
         hit = task_of("r", tmp_path, ["sleep", 60], spec=SPECS["Writer"])
-        fine = task_of("r", tmp_path, ["sleep", 1.0], ["say", "fine"], spec=SPECS["Writer"])
+        gate = tmp_path / "go"
+        fine = task_of("r", tmp_path, ["await", str(gate)], ["say", "fine"], spec=SPECS["Writer"])
         runs = [asyncio.create_task(hub.run_agent(t)) for t in (hit, fine)]
         host = await host_of(hub, hit.id)
         await host_of(hub, fine.id)
         await end_process(runtime, host)
+        gate.touch()
         lost, done = await asyncio.gather(*runs)
         assert (lost.status, lost.error and lost.error.kind) == (AgentStatus.INFRA, ErrorKind.INFRA)
-        assert (done.status, done.text) == (AgentStatus.DONE, "slept\nfine")
+        assert (done.status, done.text) == (AgentStatus.DONE, "awaited\nfine")
         again = await hub.run_agent(task_of("r", tmp_path, ["say", "again"]))
         assert again.status is AgentStatus.DONE
 

@@ -29,7 +29,7 @@ def wrapped(sandbox: Sandbox, mode: str = "") -> None:
 
 
 @pytest.mark.req("MCP-02", "MCP-06", "MCP-07")
-@pytest.mark.parametrize("runtime", ["local", pytest.param("ray", marks=pytest.mark.ray)])
+@pytest.mark.parametrize("runtime", ["local", pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.soak])])
 def test_a_prompt_uses_a_server_and_leaves_none(sandbox: Sandbox, serve: Serve, runtime: str) -> None:
     wrapped(sandbox)
     server = serve(

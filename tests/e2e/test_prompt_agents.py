@@ -13,7 +13,8 @@ Serve = Callable[..., ModelServer]
 LOCAL = "local"
 RUNTIMES = (
     LOCAL,
-    *(pytest.param(kind, marks=[pytest.mark.ray, pytest.mark.slow]) for kind in ("ray", "auto")),
+    pytest.param("auto", marks=[pytest.mark.ray, pytest.mark.slow]),
+    pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.soak]),
 )
 
 

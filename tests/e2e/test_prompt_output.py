@@ -61,7 +61,7 @@ def test_a_defect_is_told_in_the_chosen_form(
         raise ZeroDivisionError("oops")
 
     serve(text("Done."))
-    monkeypatch.setattr(prompt_command, "keeper_if_repository", broken)
+    monkeypatch.setattr(prompt_command, "open_hub", broken)
     done = sandbox.here("-p", "Go.", "--output", output)
     report = done.report if output == "json" else done.events[-1]
     assert (done.code, report["status"], report["error"]["kind"]) == (1, "failed", "internal")

@@ -98,6 +98,9 @@ GROWING = {
     "llm/prefix.py PrefixWarmer._known": Bound("256 prefixes", "unit/llm/test_prefix.py::test_prefixes_are_bounded"),
     "llm/budget.py Ledger._unwritten": Bound("1,000 rows the disk refused", HERE + "test_rows_a_full_disk_refuses_are_bounded"),
     "swarm/books.py Books.notes": Bound("300 notes", "unit/swarm/test_report.py::test_notes_are_bounded"),
+    "cli/repl/fan.py _Reader.queue": Bound("5,000 events, ephemeral ones go first, then the oldest; it is told", "unit/cli/repl/test_events.py::test_a_screen_that_sleeps_is_bounded_and_told"),
+    "cli/repl/turns.py Turns._waiting": Bound("100 messages with those below, then the user is told", "unit/cli/repl/test_events.py::test_waiting_messages_are_bounded_and_the_user_is_told"),
+    "cli/repl/turns.py Turns._typed": Bound("100 messages with those above", "unit/cli/repl/test_events.py::test_waiting_messages_are_bounded_and_the_user_is_told"),
     "ui/board.py Board": Bound("4 notices, 2,000 agents", "unit/ui/test_ui.py::test_the_board_is_bounded"),
     "actors/janitor.py paths": Bound("1,000 folders", HERE + "test_the_janitor_keeps_a_bounded_number_of_folders"),
 }  # fmt: skip

@@ -15,6 +15,7 @@ from support.runtimes import hub_on, task_of
 
 OPTIONAL = (Role.THINKING, Role.CRITIQUE, Role.VISION, Role.COMPACT)
 CONFIGURATIONS = [frozenset(chosen) for size in range(5) for chosen in itertools.combinations(OPTIONAL, size)]
+QUICK = (frozenset[Role](), frozenset({Role.THINKING}), frozenset(OPTIONAL))  # the others are soak tests
 FALLBACK = {Role.THINKING: Role.ACTION, Role.CRITIQUE: Role.THINKING, Role.COMPACT: Role.ACTION}
 DOCUMENT = "The file a.py is important. " * 400
 
@@ -67,7 +68,9 @@ class Server:
 @pytest.mark.slow
 @pytest.mark.req("MOD-01", "MOD-02", "MOD-03")
 @pytest.mark.parametrize(
-    "configured", CONFIGURATIONS, ids=lambda c: "+".join(sorted(r.value for r in c)) or "none"
+    "configured",
+    [pytest.param(chosen, marks=() if chosen in QUICK else pytest.mark.soak) for chosen in CONFIGURATIONS],
+    ids=lambda c: "+".join(sorted(r.value for r in c)) or "none",
 )
 async def test_each_role_calls_its_own_model_or_its_fallback(
     tmp_path: Path, configured: frozenset[Role]

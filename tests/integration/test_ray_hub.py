@@ -25,7 +25,8 @@ async def test_four_agents_work_in_four_processes_and_one_killed_leaves_three(
 ) -> None:
     async with hub_on(SharedRuntime(ray_session), tmp_path) as hub:
         tasks = [
-            task_of("r", tmp_path, ["sleep", 3.0], ["say", str(n)], spec=SPECS["Writer"]) for n in range(4)
+            task_of("r", tmp_path, ["await", str(tmp_path / "go")], ["say", str(n)], spec=SPECS["Writer"])
+            for n in range(4)
         ]
         runs = [asyncio.create_task(hub.run_agent(t)) for t in tasks]
         await until(lambda: len(hub.counts.pids) == 4)
@@ -35,9 +36,10 @@ async def test_four_agents_work_in_four_processes_and_one_killed_leaves_three(
         killed = time.monotonic()
         lost = await runs[1]
         assert time.monotonic() - killed < 2.0
+        (tmp_path / "go").touch()
         reports = await asyncio.gather(*runs)
     assert (lost.status, lost.error and lost.error.kind) == (AgentStatus.INFRA, ErrorKind.INFRA)
-    assert [r.text for r in reports if r is not lost] == ["slept\n0", "slept\n2", "slept\n3"]
+    assert [r.text for r in reports if r is not lost] == ["awaited\n0", "awaited\n2", "awaited\n3"]
     pids = {r.pid for r in reports}
     assert len(pids) == 4
     assert os.getpid() not in pids

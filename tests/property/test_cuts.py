@@ -126,18 +126,31 @@ async def play(folder: Path, cut: Cut, at: int) -> tuple[Bench, list[ModelReques
     return again, [*bench.model.requests, *again.model.requests], report
 
 
-@pytest.mark.slow
-@pytest.mark.req("LOOP-21")
-@pytest.mark.req("T-18")
-@given(cut=st.sampled_from(CUTS), at=st.integers(0, 8))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_every_request_is_valid_for_both_dialects_wherever_it_was_cut(cut: Cut, at: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        again, requests, report = asyncio.run(play(Path(folder), cut, at))
+async def valid(folder: Path, cut: Cut, at: int) -> None:
+    again, requests, report = await play(folder, cut, at)
     assert refusals(requests) == []
     assert again.model.requests
     assert "Go on." in str(again.model.requests[0].messages)
     assert (report.error is None) == (report.status is AgentStatus.DONE)
+
+
+@pytest.mark.slow
+@pytest.mark.req("LOOP-21", "T-18")
+@given(cut=st.sampled_from(CUTS), at=st.integers(0, 8))
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_every_request_is_valid_for_both_dialects_wherever_it_was_cut(cut: Cut, at: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(valid(Path(folder), cut, at))
+
+
+@pytest.mark.soak
+@pytest.mark.req("LOOP-21", "T-18")
+@pytest.mark.parametrize("at", range(9))
+@pytest.mark.parametrize("cut", CUTS)
+async def test_every_request_is_valid_for_both_dialects_at_every_cut(
+    tmp_path: Path, cut: Cut, at: int
+) -> None:
+    await valid(tmp_path, cut, at)
 
 
 @pytest.mark.req("REM-02")

@@ -104,7 +104,13 @@ class Leases(RuleBasedStateMachine):
         shutil.rmtree(self.place)
 
 
+class ManyLeases(Leases):
+    """The same, longer."""
+
+
 Leases.TestCase.settings = settings(
-    max_examples=6, stateful_step_count=12, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=3, stateful_step_count=10, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
+ManyLeases.TestCase.settings = settings(Leases.TestCase.settings, max_examples=12, stateful_step_count=12)
 TestLeases = pytest.mark.slow(Leases.TestCase)
+TestManyLeases = pytest.mark.soak(ManyLeases.TestCase)

@@ -172,6 +172,12 @@ class ScriptedWorker:
         await asyncio.sleep(seconds)
         return "slept"
 
+    async def step_await(self, task: AgentTask, uplink: Uplink, path: str) -> str:
+        """Until the test makes that file."""
+        while not Path(path).exists():  # noqa: ASYNC110, ASYNC240 - another process makes it
+            await asyncio.sleep(0.02)
+        return "awaited"
+
     async def step_burn(self, task: AgentTask, uplink: Uplink, turns: int) -> str:
         total = 0
         for number in range(turns):

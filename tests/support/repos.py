@@ -50,8 +50,8 @@ def make_repo(folder: Path, files: Mapping[str, str | bytes | None] | None = Non
     """A repository with one commit on ``main``."""
     folder.mkdir(parents=True)
     git(folder, "init", "-q", "-b", "main")
-    git(folder, "config", "user.name", "Ada")
-    git(folder, "config", "user.email", "ada@example.com")
+    with (folder / ".git" / "config").open("a") as config:
+        config.write("[user]\n\tname = Ada\n\temail = ada@example.com\n")
     default: dict[str, str | bytes | None] = {
         "a.py": "A = 1\n",
         "b.py": "B = 1\n",

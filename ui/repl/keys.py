@@ -121,6 +121,7 @@ def _editing(board: Keyboard) -> list[tuple[tuple[str, ...], Act]]:
 
     return [
         (("enter",), enter),
+        (("tab",), _tab),
         (("escape", "enter"), _new_line),
         (("c-j",), _new_line),
         (("backspace",), _backspace),
@@ -135,6 +136,14 @@ def _nothing(_event: KeyPressEvent) -> None:
 
 def _new_line(event: KeyPressEvent) -> None:
     event.current_buffer.insert_text("\n")
+
+
+def _tab(event: KeyPressEvent) -> None:
+    buffer = event.current_buffer
+    if buffer.complete_state is not None:
+        buffer.complete_next()
+    else:
+        buffer.start_completion(select_first=True)
 
 
 def _backspace(event: KeyPressEvent) -> None:

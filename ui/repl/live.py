@@ -14,6 +14,8 @@ Fragment = tuple[str, str]
 Rows = list[list[Fragment]]
 TAIL_ROWS = 6  # of an answer that streams
 CALLS = 4
+FOOT_ROWS = 3  # of a dialog: its help, a problem, an empty row
+CARD_ROWS = FOOT_ROWS + 2  # what is left for everything but the choices, at least
 MENU_HELP = "↑ ↓ Enter, or the key · Esc refuses"
 PICK_HELP = "↑ ↓ Enter, or a digit · Esc: no answer"
 TICK_HELP = "space or a digit ticks · Enter ends · Esc: no answer"
@@ -47,7 +49,8 @@ def above(view: View, width: int, height: int) -> Rows:
 
 def card_fits(dialog: Dialog, width: int, height: int) -> bool:
     """Whether the whole card can stand above its choices."""
-    return len(_card(dialog, width)) + len(_choices(dialog, width)) + 3 <= height
+    rows = sum(len(_choice(dialog, index, width, told=True)) for index in range(len(dialog.rows)))
+    return len(_card(dialog, width)) + rows + FOOT_ROWS <= height
 
 
 def toolbar(view: View, width: int) -> list[Fragment]:
@@ -148,22 +151,29 @@ def _card(dialog: Dialog, width: int) -> list[str]:
     return [row for line in dialog.card for row in wrap(line, width - 2)]
 
 
-def _choices(dialog: Dialog, width: int) -> Rows:
-    rows: Rows = []
-    for index, row in enumerate(dialog.rows):
-        marked = index == dialog.at
-        tick = "" if row.on is None else ("[x] " if row.on else "[ ] ")
-        text = f"{tick}{row.key}  {row.label}" + (f": {row.meaning}" if row.meaning else "")
-        style = "class:marked" if marked else ""
-        for number, line in enumerate(wrap(text, width - 4)):
-            lead = "› " if marked and number == 0 else "  "
-            rows.append([(style, f"  {lead if number == 0 else '     '}{line}"[: width * 2])])
-    return rows
+def _choices(dialog: Dialog, width: int, height: int) -> Rows:
+    """Every choice with its meaning; where that does not fit, only the marked one with its meaning."""
+    whole = [_choice(dialog, index, width, told=True) for index in range(len(dialog.rows))]
+    if sum(map(len, whole)) > height - CARD_ROWS:
+        whole = [
+            rows if index == dialog.at else _choice(dialog, index, width, told=False)
+            for index, rows in enumerate(whole)
+        ]
+    return [row for rows in whole for row in rows]
+
+
+def _choice(dialog: Dialog, index: int, width: int, *, told: bool) -> Rows:
+    row, marked = dialog.rows[index], index == dialog.at
+    tick = "" if row.on is None else ("[x] " if row.on else "[ ] ")
+    text = f"{tick}{row.key}  {row.label}" + (f": {row.meaning}" if row.meaning and told else "")
+    style = "class:marked" if marked else ""
+    first, *rest = wrap(text, width - 7)
+    return [[(style, f"  {'›' if marked else ' '} {first}")], *([(style, "       " + line)] for line in rest)]
 
 
 def _dialog(view: View, dialog: Dialog, width: int, height: int) -> Rows:
     """The card (its end is left out where it does not fit: then it stands in full above) and the choices."""
-    choices: Rows = [] if dialog.entry is not None else _choices(dialog, width)
+    choices: Rows = [] if dialog.entry is not None else _choices(dialog, width, height)
     foot = _foot(view, dialog, width)
     room = max(height - len(choices) - len(foot) - 1, 1)
     card = _card(dialog, width)

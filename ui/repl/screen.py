@@ -152,7 +152,11 @@ class Screen:
             and not card_fits(dialog, self._width, self._height)
         ):
             self._printed_card = dialog.id
-            self.show(Block("card", "\n".join(dialog.card)))
+            told = (
+                f"[{row.key}] {row.label}" + (f": {row.meaning}" if row.meaning else "")
+                for row in dialog.rows
+            )
+            self.show(Block("card", "\n".join((*dialog.card, *told))))
         self.bottom.answer.text = dialog.entry.start if dialog is not None and dialog.entry else ""
         self.bottom.answer.cursor_position = len(self.bottom.answer.text)
         self.bottom.focus()

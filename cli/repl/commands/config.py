@@ -1,18 +1,16 @@
 """Settings and models; what changes counts from the next turn on (REPL-06)."""
 
 import json
-from typing import Any, ClassVar, cast
+from typing import ClassVar
 
 from ....configs.explain import explain
-from ....configs.load import load_config
-from ....configs.set_value import changed_settings
 from ....core.chat import Role
 from ....core.errors import ErrorKind, OpenDevError
-from ....core.model import JsonObject
 from ....llm.roles import model_for
-from ....store.atomic import write_atomic
 from ....ui.repl.ports import Command, CommandResult
 from ...catalogue import open_catalog
+from ...config import change_setting
+from ...project import open_place
 from ..base import Handler, choose, need, run, split, told
 
 
@@ -62,31 +60,32 @@ class ConfigHandler(Handler):
         return [*rows, "To choose: /models provider/NAME, or /models ROLE provider/NAME"]
 
     def _show(self, rest: str) -> CommandResult:
-        whole: Any = self.repl.config.project.config.model_dump(mode="json")
-        for part in filter(None, rest.split(".")):
-            if part not in (cast("JsonObject", whole) if isinstance(whole, dict) else {}):
-                raise OpenDevError(
-                    ErrorKind.USAGE, f"There is no setting `{rest}`.", "/config show lists them."
-                )
-            whole = whole[part]
-        return told(json.dumps(whole, indent=2, ensure_ascii=False))
+        node = self.repl.config.project.config.model_dump(mode="json")
+        *above, leaf = rest.split(".")
+        try:
+            for part in above:
+                node = node[part]
+            found = node[leaf] if leaf else node
+        except (KeyError, TypeError):
+            raise OpenDevError(
+                ErrorKind.USAGE, f"There is no setting `{rest}`.", "/config show lists them."
+            ) from None
+        return told(json.dumps(found, indent=2, ensure_ascii=False))
 
     def _explain(self, rest: str) -> CommandResult:
-        found = explain(self.repl.config.project.loaded, need(rest, "which setting: /config explain KEY"))
+        found = explain(self.repl.config.project.loaded.origins, need(rest, "which setting: /config explain KEY"))
         return told(json.dumps(found, indent=2, default=str))
 
     def _set(self, rest: str) -> CommandResult:
         key, value = split(rest)
         need(value, "what to: /config set KEY VALUE")
-        project = self.repl.config.project
-        path = project.layout.settings()
-        content, parsed = changed_settings(path, key, value)
-        load_config(project=project.path, environment=project.environment, cli={key: parsed})
-        write_atomic(path, content)
+        done, *warnings = change_setting(open_place(self.repl.config.project.path), key, value)
         self.repl.config.reload()
-        now = self.repl.config.project.loaded.origins[key][-1].layer
-        over = "" if now == "user" else f" The {now} says otherwise, and counts more."
-        return told(f"{key} is set in {path}, from the next turn on.{over}")
+        now = self.repl.config.project.loaded.origins.get(key)
+        over = ""
+        if now and now[-1].layer != "user":
+            over = f" The {now[-1].layer} says otherwise, and counts more."
+        return told("\n".join([f"{done} It counts from the next turn on.{over}", *warnings]))
 
     def _path(self, _rest: str) -> CommandResult:
         project = self.repl.config.project

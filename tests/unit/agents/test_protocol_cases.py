@@ -119,6 +119,11 @@ async def test_m14_the_written_call_is_asked_for_twice_and_never_run(tmp_path: P
     assert refusals(bench.model.requests) == []
 
 
+async def test_m29_an_answer_that_shows_nothing_is_no_answer(tmp_path: Path) -> None:
+    report = await Bench(tmp_path, *[says("\u200b \ufeff")] * 2).run()
+    assert (report.status, report.turns) == (AgentStatus.EMPTY, 2)
+
+
 async def test_m16_a_cut_write_runs_nothing_and_gets_stronger_advice(tmp_path: Path) -> None:
     raw = '{"file_path":"README.md","content":"# Title\\n## 1'
     cut = calls(parse_call("w", "write_file", raw), finish=FinishReason.LENGTH)

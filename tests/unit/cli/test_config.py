@@ -85,7 +85,9 @@ def test_a_widening_project_is_told_of(cli: CommandLine) -> None:
 
 def test_check_tells_every_fault_of_every_file_at_once(cli: CommandLine) -> None:
     """File, line, key, what is wrong and the nearest name; also of a value that a later layer hides."""
-    mine = cli.settings({"modle": "a/b", "temperature": 9, "agents": {"max_depth": "deep", "max_totl": 1}})
+    mine = cli.settings(
+        {"modle": "a/b", "temperature": 9, "api_key": "sk-1", "agents": {"max_depth": "deep", "max_totl": 1}}
+    )
     own = cli.settings({"temperature": 0.5, "retry": 3, "approval": "yolo"}, project=True)
     rules = cli.home / "permissions.json"
     rules.write_text('{"rules": [{"rule_type": "prefix", "pattern": "x"}]}')
@@ -99,10 +101,11 @@ def test_check_tells_every_fault_of_every_file_at_once(cli: CommandLine) -> None
     done = cli("config", "check")
     assert (done.code, done.out) == (2, "")
     expected = (
+        f"Warning: {mine}, line 4: `api_key` looks like a key",
         f"{mine}, line 2: unknown setting `modle`; did you mean `model`",
         f"{mine}, line 3: `temperature` is 9",
-        f"{mine}, line 5: `agents.max_depth` is 'deep'",
-        f"{mine}, line 6: unknown setting `agents.max_totl`; did you mean `agents.max_total`",
+        f"{mine}, line 6: `agents.max_depth` is 'deep'",
+        f"{mine}, line 7: unknown setting `agents.max_totl`; did you mean `agents.max_total`",
         f"{own}, line 3: `retry` is a group of settings",
         f"{own}, line 4: `approval` is 'yolo'",
         f"{rules}, line 1",
@@ -124,6 +127,8 @@ def test_a_command_tells_the_first_fault_and_where_all_are_listed(cli: CommandLi
     assert "`modle`" in done.err
     assert "There is one other fault: `opendev config check` lists all." in done.err
     assert cli("config", "path").code == 0
+    explained = cli("config", "explain", "temperature")  # as the hints of faults advise
+    assert (explained.code, explained.json()["set_by"], "`modle`" in explained.err) == (0, "default", True)
 
 
 def test_check_tells_what_has_no_effect(cli: CommandLine) -> None:

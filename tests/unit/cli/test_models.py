@@ -13,6 +13,7 @@ from opendev.cli.wiring import agent_settings
 from opendev.configs.load import load_config, read_environment
 from opendev.core.chat import Role
 from support.catalogue_server import CatalogueServer
+from support.repos import make_repo
 
 from .conftest import CommandLine
 
@@ -151,8 +152,12 @@ def test_the_window_comes_from_the_catalogue_and_a_setting_only_lowers_it(
 
 def test_a_swarm_of_recipes_never_touches_the_network(cli: CommandLine, server: CatalogueServer) -> None:
     cli.patch.setenv("OPENDEV_MODEL", UNKNOWN)
-    done = cli("swarm", "demo", str(cli.project / "demo"), "--runtime", "local", "--output", "json")
+    recipe = [{"replace": {"pattern": "A = 1", "with": "A = 2", "glob": "a.py"}}]
+    tickets = {"swarm": {"into": "swarm/x"}, "task": [{"id": "one", "goal": "Do it.", "recipe": recipe}]}
+    (cli.project / "tickets.json").write_text(json.dumps(tickets))
+    cli.patch.chdir(make_repo(cli.project / "repo"))
+    done = cli("swarm", "run", "../tickets.json", "--runtime", "local", "--output", "json")
     assert done.code == 0, done.err
-    assert done.json()["model_calls"] >= 0
+    assert done.json()["tasks"][0]["status"] == "merged"
     assert server.asked == 0
     assert not Path(cli.home / "cache" / "acme.json").exists()

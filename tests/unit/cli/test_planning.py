@@ -144,7 +144,8 @@ async def test_an_interrupt_ends_it_with_130(cli: CommandLine, repo: Path) -> No
             env={**os.environ, **server.env()},  # noqa: TID251 - a test's own process
             stderr=asyncio.subprocess.PIPE,
         )
-        await until(lambda: len(server.seen) == 1)
+        await until(lambda: len(server.seen) == 1 or process.returncode is not None)
+        assert process.returncode is None, await process.communicate()
         process.send_signal(signal.SIGINT)
         async with asyncio.timeout(15):
             _, told = await process.communicate()

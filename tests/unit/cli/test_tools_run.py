@@ -104,11 +104,13 @@ async def test_sigterm_ends_the_command_and_its_children(cli: CommandLine) -> No
         stderr=asyncio.subprocess.PIPE,
     )
     try:
-        await until((cli.project / "begun").exists)
+        await until(lambda: (cli.project / "begun").exists() or process.returncode is not None)
+        assert process.returncode is None, await process.communicate()
         assert len(await asyncio.to_thread(family, marker=mark)) >= 3
     finally:
-        process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(20):
-            await process.communicate()
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
+            async with asyncio.timeout(20):
+                await process.communicate()
     assert process.returncode == 130
     assert family(marker=mark) == ()

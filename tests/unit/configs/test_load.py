@@ -117,7 +117,7 @@ def test_each_layer_overrides_the_one_before(layers: Layers, given: str, winner:
         layers.own({"agents": {"max_iterations": 13}})
     loaded = layers.load({"agents.max_iterations": 14 if "c" in given else None})
     assert loaded.config.agents.max_iterations == values[winner]
-    told = explain(loaded, "agents.max_iterations")
+    told = explain(loaded.origins, "agents.max_iterations")
     assert (told["value"], told["set_by"]) == (values[winner], winner)
 
 
@@ -168,8 +168,7 @@ def test_a_key_in_a_file_is_removed_and_told_without_its_value(layers: Layers, n
 )
 def test_no_error_shows_what_may_be_a_key(layers: Layers, value: Any) -> None:
     layers.user(value)
-    loaded, problems = resolve(read_files(layers.project, layers.environment), layers.environment)
-    assert SECRET not in repr((loaded, problems))
+    assert SECRET not in repr(resolve(read_files(layers.project, layers.environment), layers.environment))
     layers.user(json.loads(json.dumps(value).replace(SECRET, PASSPHRASE)))
     assert PASSPHRASE not in layers.refused()
 
@@ -254,7 +253,7 @@ def test_a_projects_file_may_only_narrow(layers: Layers, key: str, below: Any, m
     layers.own({key: mine})
     loaded = layers.load()
     kept = below if kept is None else kept
-    assert explain(loaded, key)["value"] == kept
+    assert explain(loaded.origins, key)["value"] == kept
     widened = kept != mine
     assert [str(layers.project_file) in w and key in w for w in loaded.warnings] == [True] * widened
 
@@ -331,7 +330,7 @@ def test_roles_fall_back_as_configured(layers: Layers, number: int) -> None:
 def test_explain_shows_every_layer_and_helps_with_a_wrong_key(layers: Layers) -> None:
     layers.variables["OPENDEV_MODEL"] = "a/env"
     layers.own({"model": "a/project"})
-    assert explain(layers.load(), "model") == {
+    assert explain(layers.load().origins, "model") == {
         "key": "model",
         "value": "a/project",
         "set_by": "project",
@@ -342,9 +341,9 @@ def test_explain_shows_every_layer_and_helps_with_a_wrong_key(layers: Layers) ->
             {"layer": "project", "place": str(layers.project_file), "line": 2, "value": "a/project"},
         ],
     }
-    assert explain(layers.load(), "prices")["set_by"] == "nothing"
+    assert explain(layers.load().origins, "prices")["set_by"] == "nothing"
     with pytest.raises(OpenDevError, match=r"agents\.max_depth") as caught:
-        explain(layers.load(), "max_depth")
+        explain(layers.load().origins, "max_depth")
     assert caught.value.info.kind is ErrorKind.USAGE
 
 

@@ -21,9 +21,8 @@ CHECK = Draft202012Validator(settings_schema())
 
 def problems(settings: dict[str, Any]) -> list[str]:
     file = parse_settings(Path("s.json"), json.dumps(settings).encode())
-    return [
-        problem.what for problem in resolve(Files(file, EMPTY), Environment({"OPENDEV_HOME": "/none"}))[1]
-    ]
+    found = resolve(Files(file, EMPTY), Environment({"OPENDEV_HOME": "/none"}))
+    return [problem.what for problem in found.problems]
 
 
 def faults(settings: dict[str, Any]) -> list[str]:

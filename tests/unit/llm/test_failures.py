@@ -98,3 +98,12 @@ def test_keys_are_blotted_out_and_messages_bounded() -> None:
     assert "sk-abc" not in failure.error.message
     assert "my-own-secret" not in failure.error.message
     assert len(failure.error.message) < 600
+
+
+def test_a_body_printed_as_python_bytes_becomes_its_sentence() -> None:
+    raw = """AnthropicException - b'{"type": "error", "error": {"type": "x", "message": "no \\xc3\\xa9, it\\'s so"}}'"""
+    assert "request: no é, it's so." in classify(ProviderError(400, raw), "p/m", now=NOW).error.message
+    too_large = raw.replace('"x"', '"request_too_large"') + " Handle with `litellm.Router`"
+    failure = classify(ProviderError(400, too_large), "p/m", now=NOW)
+    assert (failure.error.kind, "litellm" in failure.error.message) == (ErrorKind.CONTEXT, False)
+    assert "b'{odd}'" in classify(ProviderError(400, "b'{odd}'"), "p/m", now=NOW).error.message

@@ -65,7 +65,15 @@ def test_d01_a_torn_tail_is_kept_aside_and_costs_nothing_else(files: SessionFile
         assert not kept.exists()
 
 
-@pytest.mark.parametrize("whole", [b'{"role":"user","content":"b"}', b'{"role":"user","content":"b"}\r\n\n'])
+@pytest.mark.parametrize(
+    "whole",
+    [
+        b'{"role":"user","content":"b"}',
+        b'{"role":"user","content":"b"}\r\n\n',
+        b'{"role":"user",\n"content":"b"}\n',
+        b'{\n"role":"user",\n\n"content":"b"\n}',
+    ],
+)
 def test_d01_a_whole_record_without_its_line_break_is_kept(files: SessionFiles, whole: bytes) -> None:
     files.transcript.write_bytes(GOOD + whole)
     files.append([NEW])

@@ -65,6 +65,7 @@ async def test_a_diff_far_down_has_true_line_numbers(tmp_path: Path) -> None:
         (b"const x=1;\n// caf\xe9 note\n", "const x=1;", "const x=2;", b"const x=2;\n// caf\xe9 note\n"),
         (b"// \x83\\\x83N\nint a=1;\n", "int a=1;", "int a=2;", b"// \x83\\\x83N\nint a=2;\n"),
         (b"\xef\xbb\xbfa\r\nb\r\n", "a\nb", "a\nc\nd", b"\xef\xbb\xbfa\r\nc\r\nd\r\n"),
+        (b"\xef\xbb\xbfa\n", "\ufeffa", "\ufeffb", b"\xef\xbb\xbfb\n"),
         (b"\xff\xfea\0\n\0", "a", "\u30bd", b"\xff\xfe\xbd\x30\n\0"),
         (b"try\n    1\n", "    1\n", "    2\n", b"try\n    2\n"),
         ("caf\u00e9 1".encode(), "caf\u00e9 1", "caf\u00e9 2", "caf\u00e9 2".encode()),
@@ -246,3 +247,48 @@ async def test_similarity_locates_by_default_and_applies_on_request_but_never_wi
     assert (tmp_path / "f.py").read_text() == text
     assert (await edit(apply, "f.py", old, new)).ok
     assert (tmp_path / "f.py").read_text() == new
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "// ... existing code ...",
+        "    # ... rest of the function unchanged",
+        "/* ... rest of code ... */",
+        "# ... (rest of the file remains the same)",
+        "(rest of methods ...)",
+        "... other methods unchanged ...",
+        "// Rest of the class\u2026",
+    ],
+)
+async def test_a_line_that_stands_for_code_is_never_written_in_its_place(tmp_path: Path, line: str) -> None:
+    (tmp_path / "a.py").write_text("def f():\n    a()\n    b()\n")
+    before = facts(tmp_path / "a.py")
+    ctx = make_context(tmp_path)
+    result = await edit(ctx, "a.py", "    a()\n    b()", f"    a(1)\n{line}")
+    assert not result.ok
+    assert "leaves code out" in result.text
+    assert facts(tmp_path / "a.py") == before
+    (tmp_path / "a.md").write_text("a()\n")
+    assert (await edit(ctx, "a.md", "a()", line)).ok  # prose may speak of it
+    (tmp_path / "b.py").write_text(f"{line}\nx = 1\n")
+    assert (await edit(ctx, "b.py", f"{line}\nx = 1", f"{line}\nx = 2")).ok  # it stood there
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "    ...",
+        "# ...",
+        "x[..., 0] = 1",
+        "print('loading existing code ...')",
+        "  ...existingState,",
+        "const {a, ...rest} = props",
+        "# existing code relies on this",
+        "# wait for the existing lock ...",
+        "func(...args)",
+    ],
+)
+async def test_other_lines_with_dots_are_written(tmp_path: Path, line: str) -> None:
+    (tmp_path / "a.py").write_text("a\n")
+    assert (await edit(make_context(tmp_path), "a.py", "a", line)).ok

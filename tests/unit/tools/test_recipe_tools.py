@@ -119,6 +119,14 @@ async def test_binary_files_links_and_junk_are_left_alone(tmp_path: Path) -> Non
     assert tree(tmp_path)["node_modules/a.py"] == b"old"
 
 
+async def test_a_glob_never_reaches_files_of_secrets_and_settings(tmp_path: Path) -> None:
+    names = (".env", "keys/.ENV.local", ".opendev/settings.json", ".mcp.json", "a.py")
+    fill(tmp_path, dict.fromkeys(names, "old = 1"))
+    ctx = make_context(tmp_path, deny_read=(".env*",))
+    assert (await replace(ctx, "old", "new", "**")).changed == ("a.py",)
+    assert not (await replace(ctx, "old", "new", ".env")).ok
+
+
 async def test_rewrite_works_on_structure_and_keeps_bytes(tmp_path: Path) -> None:
     ctx = fill(
         tmp_path,

@@ -222,7 +222,7 @@ async def test_a_write_that_fails_takes_the_others_back(shared: ToolContext) -> 
     assert contents(shared) == FILES
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.req("SYM-03")
 async def test_a_crashed_server_is_started_anew_and_servers_are_bounded(
     ctx: ToolContext, tmp_path: Path

@@ -302,11 +302,12 @@ async def test_quarantine_saves_everything_and_removes_the_folder(keeper: Keeper
 
 @pytest.mark.slow
 @pytest.mark.req("ACT-15")
-async def test_sixteen_leases_at_once_leave_no_lock(keeper: Keeper, repo: Path) -> None:
+@pytest.mark.parametrize("count", [5, pytest.param(16, marks=pytest.mark.soak)])
+async def test_many_leases_at_once_leave_no_lock(keeper: Keeper, repo: Path, count: int) -> None:
     before = fingerprint(repo)
-    leases = await asyncio.gather(*(keeper.lease(write=True, task="t", run_id="r") for _ in range(16)))
-    assert {lease.branch for lease in leases} == {f"opendev/r/t-{n}" for n in range(1, 17)}
-    assert len({lease.path for lease in leases}) == 16
+    leases = await asyncio.gather(*(keeper.lease(write=True, task="t", run_id="r") for _ in range(count)))
+    assert {lease.branch for lease in leases} == {f"opendev/r/t-{n}" for n in range(1, count + 1)}
+    assert len({lease.path for lease in leases}) == count
     for number, lease in enumerate(leases):
         write(Path(lease.path), {f"f{number}.txt": str(number)})
     commits = await asyncio.gather(*(keeper.commit(lease, "x") for lease in leases))

@@ -294,3 +294,26 @@ async def test_files_of_the_project_complete_a_mention(talk: Open, folders: Fold
     async with talk() as one:
         assert one.repl.files("src") == ("src/a.py", "src/b.py", "tests/src_test.py")
         assert one.repl.files("x.js") == ()
+
+
+@pytest.mark.req("UND-07", "REPL-04")
+async def test_a_step_is_undone_shown_and_brought_back(talk: Open, folders: Folders) -> None:
+    made, kept = folders[0] / "made.txt", folders[0] / "kept.txt"
+    kept.write_text("mine\n")
+    write = call("write_file", {"file_path": "made.txt", "content": "by the agent\n"})
+    with ModelServer([write, text("Made.")]) as server:
+        async with talk(server) as one:
+            assert "no step" in await said(one.repl, "/undo", ok=False)
+            await one.say("Make it.")
+            assert "by the agent" in await said(one.repl, "/diff")
+            assert "Make it." in await said(one.repl, "/undo list")
+            kept.write_text("mine, changed\n")
+            undone = await said(one.repl, "/undo")
+            assert "-by the agent" in undone
+            assert not made.exists()
+            await said(one.repl, "/redo")
+            assert made.read_text() == "by the agent\n"
+            made.write_text("the user's own words\n")
+            assert "made.txt" in await said(one.repl, "/undo", ok=False)
+            assert made.read_text() == "the user's own words\n"
+    assert kept.read_text() == "mine, changed\n"

@@ -258,7 +258,11 @@ async def test_compact_between_two_turns_sums_up_at_once(talk: Open) -> None:
             assert compacted.after < compacted.before
             await one.say("And now?")
         last = server.seen[-1]
-        assert [last.says(part) for part in ("old lighthouse", "Answer 7.", "Answer 1.")] == [True, True, False]
+        assert [last.says(part) for part in ("old lighthouse", "Answer 7.", "Answer 1.")] == [
+            True,
+            True,
+            False,
+        ]
 
 
 @pytest.mark.req("CFG-09")

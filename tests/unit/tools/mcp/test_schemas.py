@@ -57,9 +57,49 @@ def test_a_type_that_contradicts_its_values_is_mended() -> None:
 def test_a_property_may_be_called_like_a_keyword() -> None:
     raw = {
         "type": "object",
-        "properties": {"properties": {"type": "string"}, "$ref": {"type": "string"}, "type": {}},
+        "properties": {"properties": {"type": "string"}, "enum": {"type": "string"}, "type": {}},
     }
-    assert set(normalise(raw)["properties"]) == {"properties", "$ref", "type"}
+    assert set(normalise(raw)["properties"]) == {"properties", "enum", "type"}
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ({"type": "wrong"}, {}),
+        ({"type": ["string", 5]}, {}),
+        ({"type": ["string", "null"]}, {"type": ["string", "null"]}),
+        ({"enum": []}, {}),
+        ({"type": "array"}, {"type": "array", "items": {}}),
+        ({"type": "array", "items": [{"type": "string"}]}, {"type": "array", "items": {}}),
+        ({"type": "object", "additionalProperties": "x"}, {"type": "object"}),
+        ({"type": "object", "required": "a", "properties": [1]}, {"type": "object"}),
+        ({"type": "string", "pattern": "(?<x>"}, {"type": "string"}),
+        ({"anyOf": []}, {}),
+        ({"anyOf": ["x"], "description": 5}, {}),
+        ({"const": 1, "default": [1]}, {"const": 1, "default": [1]}),
+    ],
+)
+def test_a_keyword_that_providers_refuse_is_left_out(given: Any, sent: Any) -> None:
+    assert normalise({"type": "object", "properties": {"a": given}})["properties"] == {"a": sent}
+
+
+def test_an_argument_whose_name_no_provider_takes_is_left_out_or_costs_the_tool() -> None:
+    raw: Any = {"type": "object", "properties": {"$a b": {}, "r\u00e9": {}, "ok": {}}}
+    assert set(normalise(raw)["properties"]) == {"ok"}
+    with pytest.raises(OpenDevError, match="no provider"):
+        normalise({**raw, "required": ["$a b"]})
+
+
+def test_alternatives_of_the_root_become_its_properties() -> None:
+    one, other = ({"type": "object", "properties": {name: {}}, "required": [name]} for name in "ab")
+    assert set(normalise({"oneOf": [one, other]})["properties"]) == {"a", "b"}
+    assert normalise({"oneOf": [one, other]})["required"] == []
+    assert normalise({"allOf": [one, other]})["required"] == ["a", "b"]
+
+
+def test_what_is_no_json_is_refused() -> None:
+    with pytest.raises(OpenDevError):
+        normalise({"type": "object", "properties": {"a": {"default": float("nan")}}})
 
 
 def test_a_huge_schema_is_refused() -> None:
