@@ -2,6 +2,8 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
+# pytest compiles each test file for its assertions; kept, that is done once and not by every worker of every run.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-fast test-soak check
 
@@ -18,7 +20,7 @@ test: $(VENV)/.ready
 	@$(BIN)/python -m pytest -q -n 3 --dist loadgroup -m 'not live and not net and not soak'
 
 test-fast: $(VENV)/.ready
-	@$(BIN)/python -m pytest -q -n 2 -m 'not live and not net and not ray and not slow and not soak'
+	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m 'not live and not net and not ray and not slow and not soak'
 
 test-soak: $(VENV)/.ready
 	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m soak

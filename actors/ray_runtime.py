@@ -16,7 +16,7 @@ from ..core.errors import ErrorKind, OpenDevError
 from ..core.ids import new_id
 from ..core.mail import Down
 from ..tools.shell.reap import kill_marked
-from . import cluster, ray_session
+from . import cluster, ray_session, warm
 from .runtime import Actor, dead, value_of
 
 INIT_TIMEOUT_S = 25.0
@@ -61,7 +61,7 @@ class RayRef:
 
 class RayRuntime:
     """Actors as Ray actors. ``address`` joins an existing cluster, of which only this node is used; without it a private Ray
-    on loopback is started.
+    on loopback is started, or the one that is kept warm for the state root ``home`` is used.
 
     ``on_session`` is told the session folder before anything runs in it (the janitor removes it should we be killed).
     ``run_id`` marks every process of the session (OPENDEV_RUN), so that none survives ``stop`` or, with the janitor, our death.
@@ -72,14 +72,15 @@ class RayRuntime:
         *,
         run_id: str,
         address: str = "",
-        temp: Path | None = None,
+        home: Path | None = None,
         clock: Clock | None = None,
         spawn_timeout_s: float = 60.0,
         on_session: Callable[[Path], None] | None = None,
     ) -> None:
         self._run_id = run_id
-        self._address = address
-        self._temp = temp
+        self._address, self._home = address, home
+        self._borrowed = contextlib.ExitStack()
+        self._warm = False
         self._clock = clock or SystemClock()
         self._spawn_timeout_s = spawn_timeout_s
         self._on_session = on_session
@@ -100,11 +101,17 @@ class RayRuntime:
         """The run's folder: the empty one Ray starts in, and all of a private Ray."""
         return self._session.path if self._session else None
 
+    @property
+    def address(self) -> str:
+        """Where others may join; only after the start."""
+        return str(_ray().get_runtime_context().gcs_address)
+
     async def start(self) -> None:
         """Bring Ray up (25 s, one retry) or join the cluster (30 s). Raises ``OpenDevError`` (infra). Idempotent."""
         if self._up:
             return
-        base = ray_session.base_dir(self._temp)
+        await asyncio.to_thread(self._borrow)
+        base = ray_session.base_dir()
         await asyncio.to_thread(ray_session.sweep, base, self._clock.now())
         session = self._session = ray_session.create(base)
         if self._on_session is not None:
@@ -164,6 +171,9 @@ class RayRuntime:
                     _ray().kill(ref.handle)
             with contextlib.suppress(TimeoutError):
                 await _in_thread(_ray().shutdown, timeout_s=3.0)
+        self._borrowed.close()
+        if self._warm:
+            self._warm, self._address = False, ""
         self._refs.clear()
         self._hold.set()
         self._hold = threading.Event()
@@ -171,6 +181,15 @@ class RayRuntime:
             await kill_marked({"OPENDEV_RUN": self._run_id})
             await asyncio.to_thread(self._session.remove)
             self._session = None
+
+    def _borrow(self) -> None:
+        """Take the Ray that is kept warm, if there is one."""
+        found = warm.borrow(self._home, self._borrowed) if self._home and not self._address else None
+        if found is None:
+            self._borrowed.close()
+            return
+        self._warm, self._address = True, found.address
+        os.environ.update(RAY_AUTH_MODE="token", RAY_AUTH_TOKEN_PATH=found.token)
 
     def _ours(self, pid: int) -> bool:
         """Whether the process lives and carries this run's mark: a number may be another's by now, or another container's."""

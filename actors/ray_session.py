@@ -13,7 +13,28 @@ from ..core.ids import new_id
 
 _MAX_ROOT = 45  # a socket's path may have 107 characters (103 on macOS), and Ray appends about 60
 _DAY_S = 86_400.0
-_TOKEN = secrets.token_hex(32)  # one for the life of this process: Ray's C++ side reads it only once
+
+
+class Token:
+    """What lets a process into Ray. One for the life of this process: Ray's C++ side reads it only once."""
+
+    def __init__(self) -> None:
+        self.text = secrets.token_hex(32)
+        self._shown = False
+
+    def show(self) -> str:
+        """The token, for good."""
+        self._shown = True
+        return self.text
+
+    def adopt(self, text: str) -> bool:
+        """Take that of another Ray; False when this process has shown a different one already."""
+        if not self._shown:
+            self.text = text
+        return self.text == text
+
+
+TOKEN = Token()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +81,7 @@ def create(base: Path) -> SessionDir:
     session.cwd.mkdir(mode=0o700)
     descriptor = os.open(session.token, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as file:
-        file.write(_TOKEN)
+        file.write(TOKEN.show())
     (session.path / "owner").write_text(f"{os.getpid()} {started(os.getpid())}")
     return session
 

@@ -47,7 +47,7 @@ class SharedServers:
 
     async def fit(self, servers: tuple[McpServer, ...]) -> None:
         """From the next agent on these; who uses the others keeps them to its end."""
-        self._stale = self._stale or servers != self._servers
+        self._stale = self._stale or (self._manager is not None and servers != self._servers)
         self._servers = servers
         if self._stale:
             await self.close()

@@ -75,6 +75,7 @@ class Cover:
         self._slow, self._said = 0, set[str]()
         self._off = False
         self._opening = threading.Lock()
+        self._loop = asyncio.get_running_loop()
 
     def begin(self) -> None:
         """Make the first picture beside the first thoughts of the model."""
@@ -298,15 +299,15 @@ class Cover:
     def _say(self, text: str) -> None:
         if text not in self._said and len(self._said) < NAMED:
             self._said.add(text)
-            self._emit(
-                Notice(
-                    run=self._task.run_id,
-                    agent=self._task.id,
-                    at=iso(self._clock.now()),
-                    level="warning",
-                    text=text,
-                )
+            notice = Notice(
+                run=self._task.run_id,
+                agent=self._task.id,
+                at=iso(self._clock.now()),
+                level="warning",
+                text=text,
             )
+            # Pictures are made in threads; mail is only sent from the loop.
+            self._loop.call_soon_threadsafe(self._emit, notice)
 
 
 def cover_of(

@@ -1,5 +1,7 @@
 """A run that only sums up what was said: `/compact` between two turns (CMP-15)."""
 
+from dataclasses import replace
+
 from ..core.agent import AgentStatus, AgentTask
 from ..core.events import Notice
 from ..core.ops import COMPACT
@@ -20,7 +22,7 @@ async def sum_up(ctx: IterationContext) -> End:
     messages = ctx.messages.snapshot()
     step = await ctx.unless_interrupted(ctx.compaction.check(messages, ctx.system, ctx.tools, standing(ctx)))
     if step is not None and ctx.compaction.shown.upto > before:
-        tell(ctx, step)
+        tell(ctx, replace(step, notice=""))  # the user asked for it: that it saves little is no alarm
     elif ctx.end is None:
         ctx.emit(Notice(level="info", text="There is too little to sum up yet."))
     return ctx.end or End(AgentStatus.DONE)

@@ -10,6 +10,7 @@ from pathlib import Path
 from ..core.errors import OpenDevError
 from ..tools.shell.places import temporary
 from ..tools.shell.sandbox import bubblewrap_fault, choose
+from ..tools.web.browser import chromium_path, missing_part
 from .project import Project
 
 
@@ -46,6 +47,7 @@ def examine(project: Project) -> list[Finding]:
         ),
         _package("ray"),
         _package("litellm"),
+        _browser(project),
         _sandbox(project),
         _state(project),
         _model(project),
@@ -62,6 +64,13 @@ def _package(name: str) -> Finding:
         return Finding(name, True, version(name))
     except PackageNotFoundError:
         return Finding(name, False, "not installed", f"Run `pip install -c constraints.txt {name}`.")
+
+
+def _browser(project: Project) -> Finding:
+    env = project.environment.child_env()
+    lacking = missing_part(env)
+    detail = "pages are read by plain HTTP, without their scripts" if lacking else chromium_path(env)
+    return Finding("browser", not lacking, detail, lacking, needed=False)
 
 
 def _sandbox(project: Project) -> Finding:

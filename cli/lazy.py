@@ -13,6 +13,7 @@ ROOMS = {
     "mcp": "MCP servers. Example: opendev mcp list",
     "models": "Models and roles. Example: opendev models list",
     "policy": "Safety rules. Example: opendev policy check -- git push --force",
+    "runtime": "A private Ray that is kept warm between runs. Example: opendev runtime start",
     "sessions": "Conversations that were kept. Example: opendev sessions list",
     "skills": "Skills. Example: opendev skills list",
     "swarm": "Batches of tickets. Example: opendev swarm tickets.toml",

@@ -73,7 +73,7 @@ async def open_hub(  # noqa: PLR0913 - the composition of one run
         model=model_settings(project, run_id, record, replay),
         specs=agent_types(custom.specs),
         desk=desk,
-        make_ray=_ray_maker(config, run_id),
+        make_ray=_ray_maker(project, run_id),
         history=project.layout.project(project.path),
         remember=_rule_saver(project),
     )
@@ -252,10 +252,11 @@ def keeper_if_repository(project: Project) -> Keeper | None:
         return None
 
 
-def _ray_maker(config: AppConfig, run_id: str) -> Callable[[Callable[[Path], None]], Runtime]:
+def _ray_maker(project: Project, run_id: str) -> Callable[[Callable[[Path], None]], Runtime]:
     def make(on_session: Callable[[Path], None]) -> Runtime:
         from ..actors.ray_runtime import RayRuntime  # 0.7 s: only where processes are needed
 
-        return RayRuntime(run_id=run_id, address=config.runtime.address, on_session=on_session)
+        address, home = project.config.runtime.address, project.layout.home
+        return RayRuntime(run_id=run_id, address=address, home=home, on_session=on_session)
 
     return make

@@ -56,6 +56,9 @@ def confirm(item: Simple, script: Script, roots: tuple[str, ...]) -> str:
         _downloaded(item, script),
         gitwork.judge(item),
         loses(item),
+        "it ends whatever processes another command found"
+        if item.name == "kill" and _started_by(item, script)
+        else "",
         _database(item),
         _places(item, roots),
         _environment(item),

@@ -17,7 +17,7 @@ from .gitconfig import judge_git
 from .grants import PATH_ARGUMENTS, proposal, subjects_of
 from .hooks import answered
 from .mode import INTERNAL, OWN_PROCESSES, judge_mode
-from .paths import confine, folded, relative
+from .paths import below, confine, folded
 from .permissions import about_call, first_rule, verdict_of
 from .rules import judge_command
 from .secrets import secrets_of
@@ -109,10 +109,10 @@ class Gate:
             return deny("paths", str(error))
         writes = Effect.WRITE in tool.effects
         inside = real.is_relative_to(self._root)
-        spelled = relative(real, self._root)
+        spelled = below(real, self._root)
         if writes and inside and not self._scope.allows(spelled):
             return deny("scope", f"{spelled} is outside of what this task may change.")
-        asked = relative(Path(os.path.normpath(self._root / value)), self._root)
+        asked = below(Path(os.path.normpath(self._root / value)), self._root)
         names = [*Path(asked).parts, *(Path(spelled).parts if inside else ())]
         parts = {folded(name) for name in names}
         secret = self._secrets.holds(self._root / value, self._root)
@@ -159,7 +159,7 @@ class Gate:
 
     def _by_rules(self, tool: Tool[Any], args: Frozen) -> Verdict:
         """What rules refuse or ask about, of tools other than command lines (those are judged command by command)."""
-        if _command_of(tool, args) is not None or tool.name in INTERNAL:
+        if self._permissions == _NONE or _command_of(tool, args) is not None or tool.name in INTERNAL:
             return allow("rules")
         subjects, paths = self._subjects(args)
         rules = (self._permissions.rules, self._permissions.narrowing)
@@ -175,12 +175,14 @@ class Gate:
         spelled, paths = subjects_of(args.model_dump(mode="json", by_alias=True))
         if not paths:
             return spelled, False
-        real = (relative((self._root / one).resolve(), self._root) for one in spelled)
-        plain = (relative(Path(os.path.normpath(self._root / one)), self._root) for one in spelled)
+        real = (below((self._root / one).resolve(), self._root) for one in spelled)
+        plain = (below(Path(os.path.normpath(self._root / one)), self._root) for one in spelled)
         return tuple(dict.fromkeys((*plain, *real))), True
 
     def _allowed(self, tool: Tool[Any], args: Frozen) -> bool:
         """Whether a rule lets this call pass, of whatever level."""
+        if not self._permissions.rules:
+            return False
         subjects, paths = self._subjects(args)
         rule = first_rule(
             self._permissions.rules, lambda rule: about_call(rule, tool.name, subjects, paths=paths)

@@ -3,6 +3,7 @@
 import os
 import re
 import unicodedata
+from functools import lru_cache
 from pathlib import Path
 
 from ..core.errors import ErrorKind, OpenDevError
@@ -44,9 +45,12 @@ def confine(path: str, root: Path, extra_roots: tuple[Path, ...] = (), *, follow
 def relative(path: Path, root: Path) -> str:
     """``path`` relative to ``root``, parts separated by ``/``; an absolute path when it lies outside (the scratch folder)."""
     real = _real(root)
-    if path.is_relative_to(real):
-        return path.relative_to(real).as_posix()
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+    return below(path, real if path.is_relative_to(real) else root)
+
+
+def below(path: Path, top: Path) -> str:
+    """The same for a ``top`` that is real already."""
+    return path.relative_to(top).as_posix() if path.is_relative_to(top) else path.as_posix()
 
 
 def is_git_name(part: str) -> bool:
@@ -54,6 +58,7 @@ def is_git_name(part: str) -> bool:
     return folded(part) in (".git", "git~1")
 
 
+@lru_cache(maxsize=4_096)
 def folded(part: str) -> str:
     """A name as the most forgiving file system compares it: case, composition, ignorable characters, trailing dots, streams (T06)."""
     text = unicodedata.normalize("NFC", _IGNORABLE.sub("", part)).casefold()

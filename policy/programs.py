@@ -110,8 +110,6 @@ def _own(item: Simple) -> str:
 
 
 def _kills(item: Simple) -> str:
-    if item.name in ("xargs", "parallel") and any(word.text.rpartition("/")[2] == "kill" for word in item.args):
-        return "which processes it ends is known only when it runs"
     if item.name != "kill":
         return ""
     given = [word.text for word in item.args]

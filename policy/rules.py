@@ -13,7 +13,7 @@ from .danger import floor
 from .gitwork import git_words
 from .permissions import about_command, covered_by, first_rule, verdict_of
 from .safe import read_only
-from .shell import Script, Simple, parse
+from .shell import Script, Simple, parsed
 from .unwrap import layers
 from .verdict import Verdict, allow, ask, deny, join
 
@@ -37,7 +37,7 @@ def judge_command(
     only commands known to read, ``auto`` passes the rest (C-11).
     """
     places = tuple(str(root) for root in roots)
-    script = parse(command, str(cwd or roots[0]))
+    script = parsed(command, str(cwd or roots[0]))
     found = list(islice(layers(script), _MAX_LAYERS + 1))
     verdicts = list(_absolute(script, found, places, blocked))
     if len(found) > _MAX_LAYERS:

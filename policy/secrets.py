@@ -11,7 +11,7 @@ from pathlib import Path
 from pathspec import GitIgnoreSpec
 
 from .paths import folded
-from .shell import Simple, parse
+from .shell import Simple, parsed
 from .unwrap import layers
 from .verdict import Verdict, allow, deny
 from .words import Word
@@ -64,24 +64,24 @@ class Secrets:
 
     def __init__(self, patterns: tuple[str, ...]) -> None:
         self._spec = GitIgnoreSpec.from_lines(pattern.casefold() for pattern in patterns)
+        self.match = lru_cache(maxsize=4_096)(self._match)  # each call asks at least twice
 
-    def match(self, name: str) -> bool:
+    def _match(self, name: str) -> bool:
         """Whether ``name``, relative to the root or absolute, ``/`` separated, is such a file or lies in such a folder."""
         parts = [folded(part) for part in name.split("/")]
         return self._spec.match_file("/".join(part for part in parts if part))
 
     def holds(self, path: Path, root: Path) -> bool:
         """The same for an absolute path, by its name below ``root`` and, when it is a link, by what it leads to."""
-        return any(
-            self.match(_below(str(found), str(root))) for found in (path, Path(os.path.realpath(path)))
-        )
+        names = {_below(str(found), str(root)) for found in (path, os.path.realpath(path))}
+        return any(self.match(name) for name in names)
 
     def judge_command(self, command: str, root: Path, cwd: Path | None = None) -> Verdict:
         """Deny a command line that hands such a file, or a link to one, to a program. Only names are read.
 
         A name that a script puts together while it runs is not seen: what a command prints is redacted on top of this.
         """
-        script = parse(command, str(cwd or root))
+        script = parsed(command, str(cwd or root))
         for item, _ in islice(layers(script), _MAX_COMMANDS):
             for word in _handed_over(item):
                 if any(self.holds(path, root) for path in _files(word, item.cwd)):

@@ -111,6 +111,12 @@ def parse(command: str, cwd: str = "/", positional: tuple[Word, ...] = ()) -> Sc
     return script
 
 
+@lru_cache(maxsize=8)
+def parsed(command: str, cwd: str) -> Script:
+    """The same, once for all layers that judge a line: what it gives is shared, so nobody changes it."""
+    return parse(command, cwd)
+
+
 def parts(command: str) -> tuple[str, ...]:
     """The source text of each outer simple command, for a person to read; one part when the line cannot be parsed."""
     script = parse(command)

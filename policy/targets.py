@@ -144,8 +144,11 @@ def _led_out(paths: tuple[str, ...], roots: tuple[str, ...]) -> bool:
     """Whether links lead from inside of the roots to a place outside (T02); ``..`` counts from where a link leads."""
     if any("\0" in path for path in paths):
         return True
+    real = [os.path.realpath(path) for path in dict.fromkeys(paths)]
+    if all(_within(path, roots) for path in real):
+        return False
     tops = tuple({*roots, *(os.path.realpath(item) for item in roots)})
-    return not all(_within(os.path.realpath(path), tops) for path in paths)
+    return not all(_within(path, tops) for path in real)
 
 
 def names_part(word: Word, part: str) -> bool:

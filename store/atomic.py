@@ -4,10 +4,9 @@ import errno
 import os
 import tempfile
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
-
-from filelock import FileLock, Timeout
 
 from ..core.errors import ErrorKind, OpenDevError
 
@@ -40,7 +39,7 @@ def write_atomic(path: Path, data: bytes, mode: int = 0o600, *, durable: bool = 
 
 def make_private(folder: Path) -> None:
     """Make a folder and those above it that are missing, each for the user alone (D19). Raises ``OSError``."""
-    missing = [place for place in (folder, *folder.parents) if not place.exists()]
+    missing = list(takewhile(lambda place: not place.exists(), (folder, *folder.parents)))
     for place in reversed(missing):
         place.mkdir(mode=0o700, exist_ok=True)
 
@@ -99,9 +98,13 @@ class Lock:
             make_private(path.parent)
         except OSError as error:
             raise disk_error("lock", path, error) from error
+        from filelock import FileLock  # 10 ms: many commands only read
+
         self._lock = FileLock(str(path), mode=0o600)
 
     def __enter__(self) -> "Lock":
+        from filelock import Timeout
+
         try:
             self._lock.acquire(timeout=self._timeout_s, poll_interval=_POLL_S)
         except OSError as error:

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -47,7 +48,7 @@ class SessionFiles:
 
         When the disk refuses one, none of them is in the file.
         """
-        with self._lock():
+        with self._lock:
             try:
                 fd = os.open(self.transcript, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
                 try:
@@ -84,7 +85,7 @@ class SessionFiles:
         Raises:
             OpenDevError: infra; failed when a newer version of OpenDev wrote it: such a session is only read (D09).
         """
-        with self._lock():
+        with self._lock:
             raw = _raw(self.record)
             before = None if raw is None else lenient_meta(raw, self.id)
             if before is not None and before.schema_version > SCHEMA:
@@ -114,6 +115,7 @@ class SessionFiles:
             os.ftruncate(fd, size)  # under the lock: nobody else has appended
             raise
 
+    @cached_property
     def _lock(self) -> Lock:
         return Lock(self.record.with_suffix(".lock"), self._lock_s)
 

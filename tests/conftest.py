@@ -11,14 +11,31 @@ from opendev.actors.local_runtime import LocalRuntime
 from opendev.actors.ray_runtime import RayRuntime
 from opendev.core.ids import new_id
 from opendev.core.ports import Runtime
+from opendev.llm.litellm_client import load_litellm
+from opendev.llm.openai_direct import load_openai
 from support.runtimes import SharedRuntime
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All Ray tests go to one process of ``pytest -n``: they share one Ray, and two at once would starve the machine."""
+    """All Ray tests go to one process of ``pytest -n``: they share one Ray, and two at once would starve the machine. So do those
+    that import litellm: that costs each process five seconds."""
     for item in items:
         if item.get_closest_marker("ray"):
             item.add_marker(pytest.mark.xdist_group("ray"))
+        elif "litellm_loaded" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("litellm"))
+
+
+@pytest.fixture(scope="session")
+def litellm_loaded() -> None:
+    """Once, before a run of this process: a run's own preloading thread would outlive a short test."""
+    load_litellm()
+
+
+@pytest.fixture(scope="session")
+def openai_loaded() -> None:
+    """The same for the models of a server of one's own."""
+    load_openai()
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from .web.addresses import require_reachable
 from .web.browser import browser_context, browser_error, open_page, save_shot
 from .web.guard import Guard
 from .web.output import new_shot
+from .web_install import offer_browser
 
 
 class Args(Frozen):
@@ -30,6 +31,7 @@ async def _run(args: Args, ctx: ToolContext) -> ToolResult:
     paths: list[Path] = []
     try:
         url = await require_reachable(args.url, allow_private=ctx.web.allow_private)
+        await offer_browser("capture_web_screenshot", ctx)
         stem = f"web-{urlsplit(url).hostname}"
         for suffix in (".png", ".pdf") if args.pdf else (".png",):
             paths.append(await asyncio.to_thread(new_shot, ctx.scratch, stem, suffix))

@@ -13,6 +13,7 @@ from .web.addresses import require_reachable
 from .web.crawl import MAX_CHARS, MAX_DEPTH, MAX_PAGES, Crawl, Order, Plan, crawl
 from .web.engines import open_engine
 from .web.guard import Guard
+from .web_install import offer_browser
 
 _FAILED = 10
 
@@ -43,6 +44,7 @@ async def _run(args: Args, ctx: ToolContext) -> ToolResult:
             domains=args.domains,
             query=args.query,
         )
+        await offer_browser("fetch_url", ctx)
         async with (
             Guard(allow_private=ctx.web.allow_private) as guard,
             open_engine(guard, ctx.env) as (engine, note),

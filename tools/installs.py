@@ -1,6 +1,7 @@
 """Offers to install a missing program at its first use: ask a person, install, try once more (ARC-07)."""
 
 import re
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from ..core.tool import Tool, ToolContext, ToolResult
 
 # What is written in words ("install the Swift toolchain") is no command that could be run.
 _INSTALLERS = frozenset({"pip", "npm", "rustup", "go", "gem", "dotnet", "ghcup", "cs", "apt"})
+_OWN = f"{sys.executable} -m "  # a package of our own environment that fetches what it drives
 _HINT = re.compile(r"Install one: `([^`]+)`\.")
 IDLE_S, TOTAL_S = 300.0, 900.0
 
@@ -27,18 +29,26 @@ def offering(tool: Tool[Any]) -> Tool[Any]:
         try:
             return await tool.run(args, ctx)
         except OpenDevError as error:
-            command = _command(error)
-            if not command or not await _agreed(tool.name, command, error, ctx):
+            if not await offer(tool.name, error, ctx):
                 raise
-            await _install(command, error, ctx)
         return await tool.run(args, ctx)
 
     return replace(tool, run=run)
 
 
+async def offer(tool: str, error: OpenDevError, ctx: ToolContext) -> bool:
+    """Whether what ``error`` says is missing was installed, after a yes. Raises ``OpenDevError`` when that failed."""
+    command = _command(error)
+    if not command or not await _agreed(tool, command, error, ctx):
+        return False
+    await _install(command, error, ctx)
+    return True
+
+
 def _command(error: OpenDevError) -> str:
     found = _HINT.fullmatch(error.info.hint) if error.info.kind is ErrorKind.NOT_FOUND else None
-    return found[1] if found and found[1].split()[0] in _INSTALLERS else ""
+    known = found and (found[1].split()[0] in _INSTALLERS or found[1].startswith(_OWN))
+    return found[1] if found and known else ""
 
 
 async def _agreed(tool: str, command: str, error: OpenDevError, ctx: ToolContext) -> bool:

@@ -211,11 +211,14 @@ class Git:
             )
         variables = self._environment(config) | dict(env)
         limit = shutil.which("timeout", path=variables["PATH"])
+        env_program = (
+            shutil.which("env", path=f"{variables['PATH']}{os.pathsep}{DEFAULT_PATH}") or "/usr/bin/env"
+        )
         # `env -i`, because GitPython always adds this process's own environment; `timeout` ends git by SIGTERM, so that it takes its
         # lock files with it, and gives it a process group of its own, so that Ctrl-C does not cut it in the middle.
         guard = [limit, "--kill-after=5", f"{self.timeout_s:g}"] if limit else []
         command = [
-            "env",
+            env_program,
             "-i",
             *(f"{k}={v}" for k, v in variables.items()),
             *guard,
@@ -273,7 +276,9 @@ def _gitpython(folder: Path):  # noqa: ANN202  # the type lives behind the lazy 
         from git.cmd import Git as Runner
     except ImportError as error:
         raise OpenDevError(
-            ErrorKind.INFRA, f"git could not be started: {error}", "Install git 2.38 or newer."
+            ErrorKind.INFRA,
+            "git could not be started: it is not installed, or not on PATH.",
+            "Install git 2.38 or newer.",
         ) from error
     return Runner(str(folder))
 

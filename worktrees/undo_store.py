@@ -23,7 +23,7 @@ from .journal import repository_lock
 REFS = "refs/undo/"
 GIT_S = 30.0  # of one call; the first snapshot of a large project is made of many
 LOCK_S = 30.0
-CHUNK = 2_000  # files in one call: a snapshot that is cut off keeps what it has hashed
+CHUNK = 10_000  # files in one call: a snapshot that is cut off keeps what it has hashed
 BATCH = 50  # blobs read at once
 MAX_NAMES = 1_000  # of each kind of thing that is left out
 MAX_WALK = 2_000  # entries looked at to see whether a folder is empty
@@ -87,6 +87,7 @@ class _Scan:
     odd: list[str] = field(default_factory=list[str])
     empty: list[str] = field(default_factory=list[str])
     perms: dict[str, int] = field(default_factory=dict[str, int])
+    links: dict[str, bool] = field(default_factory=dict[str, bool])  # folders that lie behind a link
     new_bytes: int = 0
 
 
@@ -340,18 +341,17 @@ class UndoStore:
 
     def _sort(self, path: str, scan: _Scan, *, known: bool) -> None:
         """Where a new or changed path belongs."""
-        place = self.top / path
+        place = f"{self.top}/{path}"
         try:
-            status = place.lstat()
+            status = os.lstat(place)
         except OSError:
             if known:
-                scan.remove.append(path)
-            return
-        if _beyond_a_link(self.top, path):
-            scan.remove.append(path)
+                scan.add.append(path)  # git sees that it is gone
             return
         link = stat.S_ISLNK(status.st_mode)
-        if not link and not (stat.S_ISREG(status.st_mode) and os.access(place, os.R_OK)):
+        if self._beyond_a_link(path.rpartition("/")[0], scan):
+            pass
+        elif not link and not (stat.S_ISREG(status.st_mode) and os.access(place, os.R_OK)):
             if not stat.S_ISDIR(status.st_mode):
                 scan.odd.append(path)
         elif status.st_size > self.rules.max_file:
@@ -364,6 +364,15 @@ class UndoStore:
             return
         if known:
             scan.remove.append(path)
+
+    def _beyond_a_link(self, folder: str, scan: _Scan) -> bool:
+        """Whether a folder on the way has become a link: what lies behind it is not ours."""
+        if not folder:
+            return False
+        if folder not in scan.links:
+            above = folder.rpartition("/")[0]
+            scan.links[folder] = self._beyond_a_link(above, scan) or os.path.islink(f"{self.top}/{folder}")  # noqa: PTH114
+        return scan.links[folder]
 
     def _store(self, scan: _Scan) -> str:
         if scan.remove:
@@ -486,16 +495,6 @@ def _disk(error: OSError) -> OpenDevError:
         f"The store of undo cannot be written: {error}.",
         "Free disk space, or set OPENDEV_HOME.",
     )
-
-
-def _beyond_a_link(top: Path, path: str) -> bool:
-    """Whether a folder on the way has become a link: what lies behind it is not ours."""
-    place = top
-    for part in path.split("/")[:-1]:
-        place = place / part
-        if place.is_symlink():
-            return True
-    return False
 
 
 def _empty(folder: Path, found: list[str], top: Path) -> bool:

@@ -13,6 +13,7 @@ from ...core.errors import ErrorKind, OpenDevError
 from ...core.events import Event, Notice
 from ...core.ops import Interrupt, Op, Prompt
 from ...ui.repl.ports import Command, CommandResult, Status
+from ..border import border
 from ..task import PromptOptions, check_options
 from .fan import Fan
 from .managers import ApprovalManager, ConfigManager, ModeManager, SessionManager
@@ -38,7 +39,9 @@ class Controller:
 
     @cached_property
     def _dispatcher(self) -> "Dispatcher":
-        from .dispatch import Dispatcher  # a quarter of a second with all it needs: the prompt is there before
+        from .dispatch import (
+            Dispatcher,  # a quarter of a second with all it needs: the prompt is there before
+        )
 
         return Dispatcher(self)
 
@@ -139,7 +142,8 @@ class Controller:
 
     async def _open(self, room: Room) -> None:
         try:
-            await room.ready()
+            with border():
+                await room.ready()
         except OpenDevError as error:
             room.say(Notice(level="error", text=error.info.sentence()))
 

@@ -43,9 +43,9 @@ class Figures:
             case _:
                 pass
 
-    def settle(self, total: Spent) -> None:
-        """The ledger's totals, exact; what comes after is added."""
-        self.before, self._settled = total, (self._total, self._calls)
+    def settle(self, total: Spent, done: tuple[Usage, int]) -> None:
+        """The ledger's totals, exact; they hold what the hub had counted by then (``done``), also where its events come later."""
+        self.before, self._settled = total, done
 
     def fresh_hub(self) -> None:
         """The next costs are those of another hub, counted from nothing."""
@@ -55,18 +55,18 @@ class Figures:
     @property
     def usage(self) -> Usage:
         """Of the whole session."""
-        done = self._settled[0]
+        before, now, done = self.before, self._total, self._settled[0]
         return Usage(
-            input=self.before.total_input_tokens + self._total.input - done.input,
-            output=self.before.total_output_tokens + self._total.output - done.output,
-            cached=self.before.total_cached_tokens + self._total.cached - done.cached,
-            cost_usd=self.before.total_cost_usd + self._total.cost_usd - done.cost_usd,
+            input=before.total_input_tokens + max(0, now.input - done.input),
+            output=before.total_output_tokens + max(0, now.output - done.output),
+            cached=before.total_cached_tokens + max(0, now.cached - done.cached),
+            cost_usd=before.total_cost_usd + max(0.0, now.cost_usd - done.cost_usd),
         )
 
     @property
     def calls(self) -> int:
         """Model calls of the whole session."""
-        return self.before.api_call_count + self._calls - self._settled[1]
+        return self.before.api_call_count + max(0, self._calls - self._settled[1])
 
     @property
     def context(self) -> float:

@@ -103,9 +103,9 @@ class Room:
     async def settle(self) -> Spent:
         """The session's exact cost so far, also written into its record."""
         if self._spending is not None:
+            done = self._spending.hub.total
             await self._spending.refresh()
-            total = self.held.carried + self._spending.total
-            self.figures.settle(total)
+            self.figures.settle(self.held.carried + self._spending.total, done)
             try:
                 await asyncio.to_thread(self.held.save_cost, self._spending.total)
             except OpenDevError as error:

@@ -10,6 +10,7 @@ from ...core.errors import ErrorInfo, ErrorKind, OpenDevError
 from ...core.events import Notice, RunFinished, RunStarted
 from ...core.ops import COMPACT, Interrupt, Prompt
 from ...ui.repl.ports import CommandResult
+from ..border import border
 from ..task import PromptOptions, exit_of_report
 from .managers import ModeManager
 from .room import Room
@@ -37,7 +38,9 @@ class Turns:
 
     def prompt(self, text: str) -> CommandResult:
         """Start a turn; while one goes on, inject the text at its next boundary."""
-        if self._closed or len(self._waiting) + len(self._typed) >= WAITING_MAX:
+        if self._closed:
+            return CommandResult(success=False, message="The session is being closed.")
+        if len(self._waiting) + len(self._typed) >= WAITING_MAX:
             return CommandResult(
                 success=False, message=f"{WAITING_MAX} messages wait already; this one is not sent."
             )
@@ -100,11 +103,12 @@ class Turns:
         room = self._room
         room.say(RunStarted(what="prompt", detail={"prompt": text, "root": str(room.root)}))
         try:
-            assert self._preparing is not None
-            hub, task = await self._preparing
-            self._preparing = None
-            report = await room.run(hub, task)
-            await self._after(text, report)
+            with border():
+                assert self._preparing is not None
+                hub, task = await self._preparing
+                self._preparing = None
+                report = await room.run(hub, task)
+                await self._after(text, report)
         except OpenDevError as error:
             report = self._unstarted(AgentStatus.FAILED, error.info)
         except asyncio.CancelledError:

@@ -21,6 +21,7 @@ from opendev.core.errors import ErrorKind
 from support.model_requests import MODELS, make_request, make_service
 from support.model_server import Billed, Call, ModelServer, Reply, call, calls, failing, text
 
+pytestmark = pytest.mark.usefixtures("litellm_loaded")
 WHOLE, STREAMED = False, True
 THINKING = (
     {"type": "thinking", "thinking": "abc and more", "signature": "sig1"},

@@ -14,6 +14,7 @@ from support.model_server import ModelServer, Reply, Seen, text
 PROGRAM = Path(__file__).parents[1] / "support" / "model_server.py"
 
 
+@pytest.mark.usefixtures("litellm_loaded")
 async def test_it_plays_a_script_file_as_a_program(tmp_path: Path) -> None:
     script, log = tmp_path / "script.json", tmp_path / "log.jsonl"
     replies = [

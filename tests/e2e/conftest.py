@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opendev.llm.litellm_client import load_litellm
 from support.command_line import Sandbox
 from support.model_server import ModelServer, Reply, Seen
 
@@ -19,12 +18,6 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
     made.home.mkdir()
     yield made
     made.close()
-
-
-@pytest.fixture(scope="session")
-def litellm_loaded() -> None:
-    """Once, before a run of this process: a run's own preloading thread would outlive a short test."""
-    load_litellm()
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from support.command_line import Sandbox
 from support.model_server import Call, ModelServer, call, calls, text
 from support.repos import commit_files, make_repo
 
-pytestmark = pytest.mark.usefixtures("litellm_loaded")
+pytestmark = pytest.mark.usefixtures("openai_loaded")
 Serve = Callable[..., ModelServer]
 JSON = ("--output", "json", "--approve", "auto")
 CALCULATOR = """\

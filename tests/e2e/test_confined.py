@@ -70,7 +70,7 @@ def test_a_batch_without_a_sandbox_says_so_in_its_report(tmp_path: Path) -> None
     assert "without a sandbox" in done.stderr
 
 
-@pytest.mark.usefixtures("litellm_loaded")
+@pytest.mark.usefixtures("openai_loaded")
 def test_a_prompt_s_commands_are_confined_and_without_a_sandbox_it_says_so(
     sandbox: Sandbox, serve: Callable[..., ModelServer], outside: Path
 ) -> None:
@@ -87,7 +87,7 @@ def test_a_prompt_s_commands_are_confined_and_without_a_sandbox_it_says_so(
     assert "without a sandbox" in done.stderr
 
 
-@pytest.mark.usefixtures("litellm_loaded")
+@pytest.mark.usefixtures("openai_loaded")
 def test_a_sandbox_that_is_missing_stops_everything_and_the_doctor_names_the_remedy(
     sandbox: Sandbox, serve: Callable[..., ModelServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,7 +51,7 @@ def go(sandbox: Sandbox, *words: str) -> None:
 
 
 @pytest.mark.req("MEM-07", "MEM-08", "MEM-10", "C-21")
-@pytest.mark.usefixtures("litellm_loaded")
+@pytest.mark.usefixtures("openai_loaded")
 def test_a_prompt_pays_for_its_task_only_and_a_session_that_goes_on_learns(
     sandbox: Sandbox, serve: Serve
 ) -> None:
@@ -74,7 +74,7 @@ def _learning(seen: Seen) -> bool:
     return "You look back at a piece of work" in body or "You keep the playbook" in body
 
 
-@pytest.mark.usefixtures("litellm_loaded")
+@pytest.mark.usefixtures("openai_loaded")
 @pytest.mark.parametrize(("learn", "calls", "lessons"), [("always", 9, 1), ("never", 7, 0)])
 def test_the_setting_says_whether_a_prompt_learns(
     sandbox: Sandbox, serve: Serve, learn: str, calls: int, lessons: int

@@ -14,7 +14,10 @@ from support.model_server import ModelServer, call, calls, text
 from support.repos import fingerprint, make_repo
 
 Serve = Callable[..., ModelServer]
-MODELS = ("openai/gpt-4o-mini", "anthropic/claude-sonnet-4-5")
+MODELS = (
+    "openai/gpt-4o-mini",
+    pytest.param("anthropic/claude-sonnet-4-5", marks=pytest.mark.xdist_group("litellm")),
+)
 SOURCE = "def double(x):\n    return x + 2\n"
 MENDED = "def double(x):\n    return 2 * x  # twice\n"  # of another length: Python would take its cached code for the old one
 TEST = "from calc import double\n\nassert double(5) == 10, double(5)\nprint('green')\n"
@@ -44,7 +47,7 @@ def prefix(body: dict[str, Any]) -> str:
 
 
 @pytest.mark.req("CLI-02")
-@pytest.mark.usefixtures("litellm_loaded")
+@pytest.mark.usefixtures("openai_loaded")
 @pytest.mark.parametrize("model", MODELS)
 def test_it_mends_a_file_and_tells_the_truth_to_user_and_model(
     sandbox: Sandbox, serve: Serve, model: str
@@ -178,6 +181,7 @@ def test_a_wrong_option_is_exit_2_with_a_pure_stdout(sandbox: Sandbox) -> None:
         assert wrong[0] in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.req("MOD-11")
 def test_a_recorded_run_is_replayed_without_a_server(sandbox: Sandbox, serve: Serve, tmp_path: Path) -> None:
     broken_project(sandbox)
@@ -260,7 +264,7 @@ def test_an_odd_caller_is_served_or_told(
 
 
 @pytest.mark.req("RET-07", "RET-03", "PRM-09")
-@pytest.mark.usefixtures("litellm_loaded")
+@pytest.mark.usefixtures("openai_loaded")
 @pytest.mark.parametrize("model", MODELS)
 def test_a_mentioned_file_is_in_the_first_request_and_the_stable_prompt_is_cacheable(
     sandbox: Sandbox, serve: Serve, model: str

@@ -13,7 +13,7 @@ from support.model_server import Call, ModelServer, Reply, Seen, calls, text
 from support.repos import make_repo
 from support.swarm_cli import Bench, make_bench, sh, task
 
-pytestmark = pytest.mark.usefixtures("litellm_loaded")
+pytestmark = pytest.mark.usefixtures("openai_loaded")
 Serve = Callable[..., ModelServer]
 TOUCH = {"name": "touching", "rule_type": "prefix", "pattern": "touch", "action": "auto_approve"}
 NO_B = {"name": "not b", "rule_type": "command", "pattern": "touch b", "action": "auto_deny", "priority": 5}

@@ -7,7 +7,7 @@ import pytest
 from support.command_line import Json, Sandbox, paired
 from support.model_server import Billed, Call, ModelServer, Reply, Seen, call, calls, failing, text
 
-pytestmark = pytest.mark.usefixtures("litellm_loaded")
+pytestmark = pytest.mark.usefixtures("openai_loaded")
 Serve = Callable[..., ModelServer]
 WRITE = call("write_file", {"file_path": "a.txt", "content": "hello\n"})
 RUN = call("run_command", {"command": 'python3 -c \'open("ran", "w")\''})
@@ -83,15 +83,21 @@ ENDS = {
     "manual: a write nobody can allow": End(
         (WRITE, text("I could not write.")), 7, "unanswered", "approv", ("--approve", "manual")
     ),
-    "no such key": End(
-        (text("never"),), 6, "infra", "API key", ("--model", "mistral/mistral-large-latest"), requests=0
-    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ENDS)
 def test_a_run_ends_with_an_honest_status_and_exit_code(sandbox: Sandbox, serve: Serve, name: str) -> None:
-    end = ENDS[name]
+    ends_so(sandbox, serve, ENDS[name])
+
+
+@pytest.mark.usefixtures("litellm_loaded")
+def test_a_run_without_a_key_ends_so_too(sandbox: Sandbox, serve: Serve) -> None:
+    options = ("--model", "mistral/mistral-large-latest")
+    ends_so(sandbox, serve, End((text("never"),), 6, "infra", "API key", options, requests=0))
+
+
+def ends_so(sandbox: Sandbox, serve: Serve, end: End) -> None:
     server = serve(*end.replies, repeat=end.repeat)
     sandbox.env |= end.env
     done = sandbox.here("-p", "Do it.", *JSON, *end.options)

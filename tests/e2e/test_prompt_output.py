@@ -13,7 +13,7 @@ from support.command_line import OPENDEV, Sandbox
 from support.model_server import ModelServer, text
 from support.swarm_cli import make_bench, put, task
 
-pytestmark = pytest.mark.usefixtures("litellm_loaded")
+pytestmark = pytest.mark.usefixtures("openai_loaded")
 Serve = Callable[..., ModelServer]
 FULL = Path("/dev/full")
 

@@ -9,7 +9,7 @@ from support.model_server import ModelServer, text
 ORDERS = "\x1b]0;evil\x07\x1b[2J\x1b[31mred\u202ereversed\r\x9b2Kdone"
 
 
-@pytest.mark.usefixtures("litellm_loaded")
+@pytest.mark.usefixtures("openai_loaded")
 def test_no_control_sequence_of_the_answer_reaches_the_terminal(
     sandbox: Sandbox, serve: Callable[..., ModelServer]
 ) -> None:

@@ -15,7 +15,7 @@ from support.command_line import Outcome, Sandbox, end, paired, while_running
 from support.model_server import ModelServer, Reply, Seen, call, failing, text
 from support.repos import make_repo
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("litellm_loaded")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("openai_loaded")]
 Serve = Callable[..., ModelServer]
 
 

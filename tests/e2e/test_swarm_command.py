@@ -171,7 +171,7 @@ class Tags(HTMLParser):
         self.found.append(tag)
 
 
-@pytest.mark.req("SWM-15", "CLI-04")
+@pytest.mark.req("SWM-15", "CLI-06")
 @pytest.mark.soak
 def test_reports_in_every_form_and_a_stream_of_json(bench: Bench) -> None:
     file = bench.tickets(

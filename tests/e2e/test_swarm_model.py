@@ -16,7 +16,7 @@ from support.repos import fingerprint, git, tree_files
 from support.swarm_cli import Bench, make_bench, put, task, wait_for
 
 pytestmark = pytest.mark.slow
-MODELS = ("openai/gpt-4o-mini", "anthropic/claude-sonnet-4-5")
+MODELS = ("openai/gpt-4o-mini", pytest.param("anthropic/claude-sonnet-4-5", marks=pytest.mark.soak))
 
 
 class Serve(Protocol):

@@ -153,7 +153,7 @@ def test_a_failing_setup_is_infrastructure_and_its_dependants_are_skipped(bench:
         ([task("ask", sh("touch n.txt"))], {"approve": "manual"}, 7),
     ],
 )  # fmt: skip
-@pytest.mark.req("SWM-15")
+@pytest.mark.req("SWM-15", "CLI-06")
 def test_exit_codes(bench: Bench, tasks: list[Json], swarm: Json, code: int) -> None:
     done = bench.run(*tasks, **swarm)
     assert (done.code, done.run.status == "succeeded") == (code, code == 0)

@@ -7,7 +7,7 @@ from support.command_line import Sandbox
 from support.model_server import ModelServer, call, text
 from support.repos import git, write
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("litellm_loaded")]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("openai_loaded")]
 Serve = Callable[..., ModelServer]
 
 

@@ -43,7 +43,7 @@ def test_on_duty_nothing_is_published_unless_every_verification_passed(bench: Be
 
 
 @pytest.mark.req("SWM-13")
-@pytest.mark.usefixtures("litellm_loaded")
+@pytest.mark.usefixtures("openai_loaded")
 def test_as_a_pair_the_work_is_on_the_branch_that_is_checked_out(sandbox: Sandbox, serve: Serve) -> None:
     repo = sandbox.project = make_repo(sandbox.project / "repo")
     before = git(repo, "for-each-ref")
@@ -54,7 +54,7 @@ def test_as_a_pair_the_work_is_on_the_branch_that_is_checked_out(sandbox: Sandbo
 
 
 @pytest.mark.req("CFG-08")
-@pytest.mark.usefixtures("litellm_loaded")
+@pytest.mark.usefixtures("openai_loaded")
 def test_a_run_leaves_plain_files_only(sandbox: Sandbox, serve: Serve) -> None:
     serve(
         calls(

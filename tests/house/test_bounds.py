@@ -101,6 +101,12 @@ GROWING = {
     "cli/repl/fan.py _Reader.queue": Bound("5,000 events, ephemeral ones go first, then the oldest; it is told", "unit/cli/repl/test_events.py::test_a_screen_that_sleeps_is_bounded_and_told"),
     "cli/repl/turns.py Turns._waiting": Bound("100 messages with those below, then the user is told", "unit/cli/repl/test_events.py::test_waiting_messages_are_bounded_and_the_user_is_told"),
     "cli/repl/turns.py Turns._typed": Bound("100 messages with those above", "unit/cli/repl/test_events.py::test_waiting_messages_are_bounded_and_the_user_is_told"),
+    "store/typed.py KEPT": Bound("1,000 entries", "unit/store/test_typed.py::test_the_history_is_private_bounded_and_lenient"),
+    "ui/repl/screen.py Screen.lines": Bound("100 lines, then Enter leaves them in the input", "unit/ui/repl/test_screen.py::test_lines_that_wait_are_bounded"),
+    "ui/repl/screen.py BLOCKS_MAX": Bound("2,000 blocks that wait for the terminal", "unit/ui/repl/test_screen.py::test_lines_that_wait_are_bounded"),
+    "ui/repl/feed.py Feed.calls": Bound("200 calls, 1,000 agents, 500 questions", "unit/ui/repl/test_feed.py::test_what_the_feed_keeps_is_bounded"),
+    "ui/repl/stream.py MAX_OPEN": Bound("20,000 characters", "unit/ui/repl/test_feed.py::test_an_endless_block_is_bounded"),
+    "ui/repl/dialogs.py WAITING_MAX": Bound("200 questions", "unit/ui/repl/test_dialogs.py::test_the_line_is_bounded"),
     "ui/board.py Board": Bound("4 notices, 2,000 agents", "unit/ui/test_ui.py::test_the_board_is_bounded"),
     "actors/janitor.py paths": Bound("1,000 folders", HERE + "test_the_janitor_keeps_a_bounded_number_of_folders"),
 }  # fmt: skip

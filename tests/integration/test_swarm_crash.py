@@ -62,6 +62,7 @@ def test_kill_at_every_record_and_resume(tmp_path: Path) -> None:
             assert ran.count(task) <= 1 + again, (number, ran)
 
 
+@pytest.mark.slow
 def test_a_landing_without_its_end_is_settled_by_the_branch(tmp_path: Path) -> None:
     repo, home = make_repo(tmp_path / "repo"), tmp_path / "home"
     home.mkdir()
@@ -83,6 +84,7 @@ def test_a_landing_without_its_end_is_settled_by_the_branch(tmp_path: Path) -> N
     assert landed == ["one", "two"]
 
 
+@pytest.mark.slow
 def test_status_and_cancel_know_the_owner(tmp_path: Path) -> None:
     repo, home = make_repo(tmp_path / "repo"), tmp_path / "home"
     home.mkdir()

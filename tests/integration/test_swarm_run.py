@@ -64,6 +64,7 @@ def failing(status: AgentStatus, kind: ErrorKind, **values: object) -> Deed:
     return deed
 
 
+@pytest.mark.slow
 @pytest.mark.req("SWM-01", "SWM-03", "SWM-09", "SWM-15")
 async def test_tickets_land_on_the_branch_and_the_user_sees_nothing(repo: Path, home: Path) -> None:
     before = fingerprint(repo)
@@ -124,6 +125,7 @@ async def test_out_of_scope_is_refused_by_the_diff(repo: Path, home: Path) -> No
     assert found.head == git(repo, "rev-parse", "main")
 
 
+@pytest.mark.slow
 @pytest.mark.req("SWM-09")
 async def test_clean_merge_but_red_ejects_the_culprit_and_the_branch_stays_green(
     repo: Path, home: Path
@@ -146,6 +148,7 @@ async def test_clean_merge_but_red_ejects_the_culprit_and_the_branch_stays_green
     assert len(set(tree_files(repo, "swarm/x")) & {"x", "y"}) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.req("SWM-09")
 async def test_a_conflict_is_redone_on_the_new_base(repo: Path, home: Path) -> None:
     async def append(task: AgentTask) -> None:
@@ -161,6 +164,7 @@ async def test_a_conflict_is_redone_on_the_new_base(repo: Path, home: Path) -> N
     assert any("conflicts with" in note for note in found.notes)
 
 
+@pytest.mark.slow
 @pytest.mark.req("SWM-16")
 async def test_overlapping_tickets_without_recipe_run_one_after_the_other(repo: Path, home: Path) -> None:
     bench = Bench(repo, home, {name: write(f"{name}.py", "") for name in ("one", "two")})
@@ -274,6 +278,7 @@ async def test_stop_during_a_verification_ends_its_command(repo: Path, home: Pat
     assert worktrees(repo) == []
 
 
+@pytest.mark.slow
 @pytest.mark.req("SWM-12")
 async def test_reviewers_gate_the_merge(repo: Path, home: Path) -> None:
     answers = {
@@ -303,6 +308,7 @@ async def test_reviewers_gate_the_merge(repo: Path, home: Path) -> None:
     assert worktrees(repo) == []
 
 
+@pytest.mark.slow
 async def test_the_red_base_counts_only_new_failures(tmp_path: Path, home: Path) -> None:
     text = "import sys\nfor t in open('bad').read().split():\n  print('FAILED', t)\nsys.exit(bool(open('bad').read()))\n"
     repo = make_repo(tmp_path / "red", {"check.py": text, "bad": "t.py::old\n"})
@@ -348,6 +354,7 @@ async def test_a_hanging_verification_is_a_timeout_not_a_hang(repo: Path, home: 
     )
 
 
+@pytest.mark.slow
 async def test_best_of_takes_the_smallest_that_passes(repo: Path, home: Path) -> None:
     texts = {"-1": "A = 9\n", "-2": "A = 2  # long comment\n", "-3": "A = 2\n"}
 
@@ -400,6 +407,7 @@ async def test_the_checked_out_branch_is_never_the_integration_branch(repo: Path
         await bench.swarm(plan({"id": "one"}, into="main")).run()
 
 
+@pytest.mark.slow
 async def test_resume_of_a_finished_run_runs_only_what_is_not_merged(repo: Path, home: Path) -> None:
     bench = Bench(repo, home, {"one": write("x", "1"), "two": failing(AgentStatus.FAILED, ErrorKind.TOOL)})
     tickets = plan({"id": "one"}, {"id": "two", "attempts": 1}, {"id": "three", "depends_on": ["two"]})

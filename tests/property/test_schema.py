@@ -37,6 +37,7 @@ def _parsed(tool: Tool[Any], raw: dict[str, Any]) -> Any:
         return error.info.model_dump_json()
 
 
+@pytest.mark.slow
 @pytest.mark.req("SAF-05")
 @settings(max_examples=300, deadline=None)
 @given(data=st.data(), tool=TOOLS)

@@ -8,6 +8,7 @@ import textwrap
 import types
 import typing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from opendev.core.ports import SymbolPlace
@@ -20,11 +21,14 @@ MODULES: list[types.ModuleType] = [ast, json, random, tempfile, textwrap, types,
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-def texts() -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+def texts() -> list[Any]:
+    """Name and text of each; the largest are soak tests."""
+    found: list[Any] = []
     for module in MODULES:
         assert module.__file__ is not None
-        found.append((module.__name__, Path(module.__file__).read_text("utf-8")))
+        text = Path(module.__file__).read_text("utf-8")
+        marks = pytest.mark.soak if len(text) > 50_000 else ()
+        found.append(pytest.param(module.__name__, text, marks=marks))
     return found
 
 

@@ -14,7 +14,7 @@ from opendev.core.approval import ApprovalRequest, Mode
 from opendev.core.chat import Usage
 from opendev.core.events import ApprovalAsked, Event
 from opendev.core.ops import Op
-from opendev.ui.repl.history import HistoryFile
+from opendev.store.typed import HistoryFile
 from opendev.ui.repl.ports import Command, CommandResult, Status
 from opendev.ui.repl.screen import Screen
 from opendev.ui.repl.terminal import Abilities
@@ -35,14 +35,18 @@ class Talk:
     sent: list[str] = field(default_factory=list[str])
     acts: list[Op] = field(default_factory=list[Op])
     results: dict[str, CommandResult] = field(default_factory=dict[str, CommandResult])
+    held: asyncio.Event = field(default_factory=asyncio.Event)  # commands end while it is set
     broken: Exception | None = None  # what reading events raises
     _queue: "asyncio.Queue[Event | None]" = field(default_factory=lambda: asyncio.Queue[Event | None](10_000))
+
+    def __post_init__(self) -> None:
+        self.held.set()
 
     def put(self, *events: Event) -> None:
         for event in events:
             self._queue.put_nowait(event)
 
-    def busy(self, yes: bool = True) -> None:  # noqa: FBT001, FBT002
+    def busy(self, yes: bool = True) -> None:
         self.now = self.now.model_copy(update={"busy": yes})
 
     def breaks(self, error: Exception) -> None:
@@ -51,6 +55,7 @@ class Talk:
 
     async def submit(self, text: str) -> CommandResult:
         self.sent.append(text)
+        await self.held.wait()
         return self.results.get(text, CommandResult(success=True, leave=text == "/exit"))
 
     async def act(self, op: Op) -> None:

@@ -13,7 +13,9 @@ _LEFT_OUT = (
     r"|(?:code|methods?|functions?|lines?|content|everything(?:\s+else)?|implementation)\s+"
     r"(?:unchanged|omitted|(?:stays?|remains?)\s+(?:the\s+same|unchanged)|(?:same\s+)?as\s+before|goes\s+here)\b.*)"
 )
-_MARK = re.compile(rf"{_LEAD}(?:{_DOTS}\s*\(?\s*{_LEFT_OUT}|{_LEFT_OUT}{_DOTS}.*|\(\s*{_LEFT_OUT}\).*)", re.IGNORECASE)
+_MARK = re.compile(
+    rf"{_LEAD}(?:{_DOTS}\s*\(?\s*{_LEFT_OUT}|{_LEFT_OUT}{_DOTS}.*|\(\s*{_LEFT_OUT}\).*)", re.IGNORECASE
+)
 _COMMENT = re.compile(r"\s*(?://|\#|/\*|\*|<!--|\{/\*|--|;|%|\()|\s*(?:\.{3}|\u2026)")
 
 

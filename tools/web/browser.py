@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, Playwright, Request, Response
     from playwright.async_api import Page as Tab
 
+FETCH = f"{sys.executable} -m playwright install chromium"
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _FETCHED = ("chromium-*/chrome-linux*/chrome", "chromium-*/chrome-mac*/*.app/Contents/MacOS/*")
 _QUIET_S = 3.0  # how long scripts may go on loading after the document is there
@@ -52,8 +54,13 @@ def missing_part(env: Mapping[str, str]) -> str:
     if find_spec("playwright") is None:
         return "Playwright is not installed; `pip install 'opendev[web]'` brings it."
     if not chromium_path(env):
-        return "There is no Chromium; install your system's package chromium, or run `playwright install chromium`."
+        return f"There is no Chromium; install your system's package chromium, or run `{FETCH}`."
     return ""
+
+
+def lacks_chromium_alone(env: Mapping[str, str]) -> bool:
+    """Whether ``FETCH`` is all that is missing (WEB-02)."""
+    return find_spec("playwright") is not None and not chromium_path(env)
 
 
 @asynccontextmanager

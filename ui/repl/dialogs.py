@@ -9,7 +9,7 @@ from ...core.approval import ApprovalRequest
 from ...core.chat import Question, canonical
 from ...core.events import ApprovalAnswered, ApprovalAsked, Event, QuestionAnswered, QuestionAsked
 from ...core.model import JsonObject
-from ...core.ops import AnswerApproval, AnswerQuestion, Op
+from ...core.ops import AnswerApproval, AnswerQuestion
 from ...policy.grants import PLAN, Choice
 from ...policy.visible import visible
 from ...tools.questions import OTHER
@@ -17,6 +17,7 @@ from ..approval import Menu, answer_of, card_lines
 
 WAITING_MAX = 200  # each is an agent that is blocked
 BY = "terminal"
+Answer = AnswerApproval | AnswerQuestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class ApprovalDialog:
         command = self.request.arguments.get("command")
         return Entry("changed to", command if isinstance(command, str) else canonical(self.request.arguments))
 
-    def press(self, key: str) -> "ApprovalDialog | Op":
+    def press(self, key: str) -> "ApprovalDialog | Answer":
         """One key of the menu."""
         after = self.menu.press(key)
         if isinstance(after, Menu):
@@ -98,7 +99,7 @@ class ApprovalDialog:
             return replace(self, typing=after, problem="")
         return self._answer(after)
 
-    def write(self, text: str) -> "ApprovalDialog | Op":
+    def write(self, text: str) -> "ApprovalDialog | Answer":
         """The line that was typed."""
         choice = self.typing
         if choice is None or choice.decision == "deny":
@@ -109,7 +110,7 @@ class ApprovalDialog:
             return replace(self, problem=why)
         return self._answer(choice, arguments=changed)
 
-    def back(self) -> "ApprovalDialog | Op":
+    def back(self) -> "ApprovalDialog | Answer":
         """Esc: from the line to the menu, from the menu to a refusal."""
         return self.press("esc") if self.typing is None else replace(self, typing=None, problem="")
 
@@ -118,7 +119,7 @@ class ApprovalDialog:
             return {**self.request.arguments, "command": text}
         return _object(text)
 
-    def _answer(self, choice: Choice, *, note: str = "", arguments: JsonObject | None = None) -> Op:
+    def _answer(self, choice: Choice, *, note: str = "", arguments: JsonObject | None = None) -> Answer:
         answer = answer_of(self.request, choice, by=BY, note=note)
         return AnswerApproval(request_id=self.id, answer=answer.model_copy(update={"arguments": arguments}))
 
@@ -171,7 +172,7 @@ class QuestionDialog:
         """Free text, where there are no options or "Other" was taken."""
         return Entry("answer") if self.typing or not self.question.options else None
 
-    def press(self, key: str) -> "QuestionDialog | Op":
+    def press(self, key: str) -> "QuestionDialog | Answer":
         """Arrows move, a digit takes, Enter takes; with several answers a digit or space ticks and Enter ends."""
         count = len(self.question.options)
         if key in ("up", "down"):
@@ -186,14 +187,14 @@ class QuestionDialog:
             return self._several() if self.question.multiple else self._take(self.at)
         return self
 
-    def write(self, text: str) -> "QuestionDialog | Op":
+    def write(self, text: str) -> "QuestionDialog | Answer":
         """The line that was typed."""
         if not text.strip():
             return replace(self, problem="type an answer, or press Esc")
         picked = self._labels() if self.question.multiple else ()
         return self._next(", ".join((*picked, text.strip())))
 
-    def back(self) -> "QuestionDialog | Op":
+    def back(self) -> "QuestionDialog | Answer":
         """Esc: from the line to the options, from the options to no answer."""
         if self.typing and self.question.options:
             return replace(self, typing=False, problem="")
@@ -202,11 +203,11 @@ class QuestionDialog:
     def _tick(self, index: int) -> "QuestionDialog":
         return replace(self, at=index, ticked=self.ticked ^ {index}, problem="")
 
-    def _take(self, index: int) -> "QuestionDialog | Op":
+    def _take(self, index: int) -> "QuestionDialog | Answer":
         label = self.question.options[index]
         return replace(self, at=index, typing=True) if label == OTHER else self._next(label)
 
-    def _several(self) -> "QuestionDialog | Op":
+    def _several(self) -> "QuestionDialog | Answer":
         if not self.ticked:
             return replace(self, problem="tick with space or a digit, or press Esc")
         if any(self.question.options[index] == OTHER for index in self.ticked):
@@ -217,7 +218,7 @@ class QuestionDialog:
         chosen = (self.question.options[index] for index in sorted(self.ticked))
         return tuple(label for label in chosen if label != OTHER)
 
-    def _next(self, answer: str) -> "QuestionDialog | Op":
+    def _next(self, answer: str) -> "QuestionDialog | Answer":
         given = (*self.given, answer)
         if len(given) == len(self.asked.questions):
             return AnswerQuestion(request_id=self.id, texts=given)

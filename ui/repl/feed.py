@@ -83,7 +83,7 @@ class Feed:
         self.todos: tuple[TodoLine, ...] = ()
         self.stream = Stream()
         self._texts: tuple[str, ...] = ()  # of the todos that were printed
-        self._asked: dict[str, str] = {}
+        self.asked: dict[str, str] = {}
         self._began = ""
         self._spent = self._before = Usage()
         self._error = ""
@@ -238,9 +238,9 @@ class Feed:
                 text = _flat(f"background task {event.id} {event.state}{code}")
                 return [Block("note", text, _flat(event.command))]
             case ApprovalAsked():
-                if len(self._asked) < ASKED_MAX:
+                if len(self.asked) < ASKED_MAX:
                     request = event.request
-                    self._asked[request.id] = title_of(request.tool, request.arguments)
+                    self.asked[request.id] = title_of(request.tool, request.arguments)
                 return []
             case ApprovalAnswered():
                 return self._answered(event)
@@ -258,7 +258,7 @@ class Feed:
             "deny": "denied",
             "no_answer": "not answered, so denied",
         }
-        title = self._asked.pop(event.request_id, "") or visible(event.tool)
+        title = self.asked.pop(event.request_id, "") or visible(event.tool)
         note = _flat(event.answer.note) if event.answer.decision == "deny" else ""
         return [Block("note", f"{told[event.answer.decision]}: {title}", note)]
 

@@ -12,7 +12,7 @@ from ...core.events import Event
 from ...core.ops import Interrupt, Op
 from ...policy.grants import PLAN
 from ...policy.visible import visible
-from .dialogs import ApprovalDialog, Dialog, QuestionDialog, Waiting
+from .dialogs import Answer, ApprovalDialog, Dialog, QuestionDialog, Waiting
 from .feed import Block, Feed
 from .paint import Painter
 from .ports import CommandResult, Conversation
@@ -117,7 +117,7 @@ class _Plain:
         self._show(Block("card", "\n".join((*dialog.card, *rows))))
         self.prompt()
 
-    def _answered(self, dialog: Dialog, after: Dialog | Op) -> None:
+    def _answered(self, dialog: Dialog, after: Dialog | Answer) -> None:
         if isinstance(after, ApprovalDialog | QuestionDialog):
             self._waiting.change(after)
             if after.entry is None:

@@ -15,10 +15,10 @@ from ...core.events import Event, RunFinished, RunStarted
 from ...core.ops import Interrupt, Op
 from ...policy.grants import PLAN
 from ...policy.visible import visible
+from ...store.typed import HistoryFile
 from .complete import LineCompleter
-from .dialogs import ApprovalDialog, Dialog, QuestionDialog, Waiting
+from .dialogs import Answer, ApprovalDialog, Dialog, QuestionDialog, Waiting
 from .feed import Block, Feed
-from .history import HistoryFile
 from .keys import bindings
 from .layout import Bottom
 from .live import Fragment, Rows, View, above, card_fits, toolbar
@@ -64,9 +64,9 @@ class Screen:
         self.feed, self.waiting = Feed(), Waiting()
         self._painter = Painter(plain=not abilities.colour, unicode=abilities.unicode)
         self._terminal = Terminal(out, abilities)
-        self._blocks: list[Block] = []
+        self.blocks: list[Block] = []
         self._news = asyncio.Event()
-        self._lines: asyncio.Queue[str] = asyncio.Queue(LINES_MAX)
+        self.lines: asyncio.Queue[str] = asyncio.Queue(LINES_MAX)
         self._tasks: set[asyncio.Task[None]] = set()
         self._began = 0.0
         self._stopping = False
@@ -95,7 +95,7 @@ class Screen:
             self.bottom.history.append_string(entry)
         async with self._working():
             await app.run_async(handle_sigint=False)
-        self._out.write(self._painter.paint(self._blocks, self._width))
+        self._out.write(self._painter.paint(self.blocks, self._width))
         self._out.flush()
 
     @contextlib.asynccontextmanager
@@ -166,9 +166,9 @@ class Screen:
 
     def show(self, *blocks: Block) -> None:
         """Print above the prompt, soon."""
-        self._blocks.extend(blocks)
-        if len(self._blocks) > BLOCKS_MAX:
-            del self._blocks[:-BLOCKS_MAX]
+        self.blocks.extend(blocks)
+        if len(self.blocks) > BLOCKS_MAX:
+            del self.blocks[:-BLOCKS_MAX]
         if blocks:
             self._news.set()
 
@@ -185,7 +185,7 @@ class Screen:
             await asyncio.sleep(PRINT_S)
 
     def _taken(self) -> list[Block]:
-        blocks, self._blocks = self._blocks, []
+        blocks, self.blocks = self.blocks, []
         return blocks
 
     def _write(self, text: str, *, clear: bool = False) -> None:
@@ -245,10 +245,10 @@ class Screen:
             return
         if not text.strip():
             return
-        if self._lines.full():
+        if self.lines.full():
             return  # it stays in the input until the command that runs has ended
         buffer.reset(append_to_history=True)
-        self._lines.put_nowait(text)
+        self.lines.put_nowait(text)
 
     def toggle(self) -> None:
         """Shift-Tab."""
@@ -294,7 +294,7 @@ class Screen:
 
     # --- what goes to the conversation ---
 
-    def _answered(self, dialog: Dialog, after: Dialog | Op) -> None:
+    def _answered(self, dialog: Dialog, after: Dialog | Answer) -> None:
         """The dialog moved on, or is answered: then the next one is shown at once, and no second answer can be given."""
         if isinstance(after, ApprovalDialog | QuestionDialog):
             self.waiting.change(after)
@@ -312,7 +312,7 @@ class Screen:
 
     async def _send(self) -> None:
         while True:
-            text = await self._lines.get()
+            text = await self.lines.get()
             await asyncio.to_thread(self._history.add, text)
             await self._submit(text)
 
@@ -336,7 +336,7 @@ class Screen:
     def _tell(self, result: CommandResult) -> None:
         if result.data.get("clear"):
             self.feed.forget()
-            self._blocks.clear()
+            self.blocks.clear()
             self._write("", clear=True)
         if result.message:
             kind = "text" if result.success else "warn"

@@ -73,7 +73,9 @@ class ConfigHandler(Handler):
         return told(json.dumps(found, indent=2, ensure_ascii=False))
 
     def _explain(self, rest: str) -> CommandResult:
-        found = explain(self.repl.config.project.loaded.origins, need(rest, "which setting: /config explain KEY"))
+        found = explain(
+            self.repl.config.project.loaded.origins, need(rest, "which setting: /config explain KEY")
+        )
         return told(json.dumps(found, indent=2, default=str))
 
     def _set(self, rest: str) -> CommandResult:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pytest
 from opendev.actors.hub import Hub
-from opendev.actors.inbox import KEPT, Inbox
+from opendev.actors.inbox import Inbox
 from opendev.actors.local_runtime import LocalRuntime
 from opendev.actors.sides import HubPorts, HubSettings
 from opendev.core.agent import AgentReport, AgentSpec, AgentStatus
@@ -233,9 +233,10 @@ async def test_resume_rebuilds_the_history_from_the_transcript(tmp_path: Path) -
         assert "no earlier sub-agent with the id no" in (await run).text
 
 
-def test_the_inbox_survives_a_restart_and_is_bounded(tmp_path: Path) -> None:
+def test_the_inbox_survives_a_restart_and_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("opendev.actors.inbox.KEPT", 50)  # each report is flushed to the disk
     inbox = Inbox(tmp_path / "r.jsonl")
-    for number in range(KEPT + 5):
+    for number in range(55):
         inbox.file(AgentReport(id=f"a{number}", agent="Leaf", status=AgentStatus.DONE))
         inbox.collected(f"a{number}")
     assert inbox.find("a0") is None

@@ -115,7 +115,9 @@ async def test_a_budget_stops_with_less_than_one_call_too_much(services: MakeSer
         assert isinstance(await service.complete(make_request(scopes=("task:b",))), ModelReply)
 
 
-@pytest.mark.parametrize("model", ["openai/unpriced", "anthropic/unpriced"])
+@pytest.mark.parametrize(
+    "model", ["openai/unpriced", pytest.param("anthropic/unpriced", marks=pytest.mark.xdist_group("litellm"))]
+)
 async def test_an_unpriced_model_is_charged_an_assumed_price_and_says_so_once(
     services: MakeService, model: str
 ) -> None:

@@ -35,6 +35,7 @@ def said(bench: Bench, text: str) -> int:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.req("REM-03")
 @pytest.mark.req("REM-01")
 async def test_five_answers_that_only_read_are_noticed_thrice_at_most(tmp_path: Path) -> None:

@@ -150,6 +150,8 @@ def test_the_window_comes_from_the_catalogue_and_a_setting_only_lowers_it(
     assert settings.models[Role.ACTION] == UNKNOWN
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("litellm_loaded")
 def test_a_swarm_of_recipes_never_touches_the_network(cli: CommandLine, server: CatalogueServer) -> None:
     cli.patch.setenv("OPENDEV_MODEL", UNKNOWN)
     recipe = [{"replace": {"pattern": "A = 1", "with": "A = 2", "glob": "a.py"}}]

@@ -85,10 +85,16 @@ def test_the_version(cli: CommandLine) -> None:
     assert cli("--version").out == f"opendev {__version__}\n"
 
 
+@pytest.mark.req("CLI-01")
 def test_without_a_terminal_the_way_is_named(cli: CommandLine) -> None:
-    done = cli()
-    assert (done.code, done.out) == (2, "")
-    assert "-p" in done.err
+    for arguments in ((), ("--plain",), ("--continue",)):
+        done = cli(*arguments)
+        assert (done.code, done.out) == (2, "")
+        assert 'opendev -p "' in done.err
+    for arguments in (("--plain", "-p", "x"), ("--plain", "doctor"), ("--output", "json")):
+        done = cli(*arguments)
+        assert (done.code, done.out) == (2, "")
+        assert "does not go with" in done.err or "goes with -p only" in done.err
 
 
 def test_a_broken_settings_file_stops_every_command_that_reads_it(cli: CommandLine) -> None:

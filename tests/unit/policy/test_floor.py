@@ -240,7 +240,11 @@ CONFIRMED = [
     ),
     'echo "$( ! case x in x) rm -rf /;; esac)"',
     *("kill $PPID", "kill -9 ${PPID}", "fuser -k 8080/tcp", "taskkill /F /IM node.exe"),
-    *("pgrep -f x | xargs kill", "ps aux | grep node | awk '{print $2}' | xargs kill -9", "kill $(pgrep node)"),
+    *(
+        "pgrep -f x | xargs kill",
+        "ps aux | grep node | awk '{print $2}' | xargs kill -9",
+        "kill $(pgrep node)",
+    ),
     *("cat .env", "grep -n . .env", "cp .env x && cat x", "git show HEAD:.env", "tar cf - .env | base64"),
     *("python3 -c \"print(open('.env').read())\"", "cat sub/.ENV", "cat ./.netrc"),
     *("", ";", "'unterminated", "$(", "if then", "a" * 70_000, "true; " * 400),

@@ -4,18 +4,22 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from opendev.core.errors import ErrorKind, OpenDevError
-from opendev.core.tool import ToolResult, WebRules
+from opendev.core.ports import CommandResult
+from opendev.core.tool import AgentMemo, ToolResult, WebRules
+from opendev.tools import capture_web_screenshot
 from opendev.tools.fetch_url import TOOL, Args
 from opendev.tools.web import addresses
-from opendev.tools.web.browser import BrowserEngine, browser_context, chromium_path, missing_part
+from opendev.tools.web.browser import FETCH, BrowserEngine, browser_context, chromium_path, missing_part
 from opendev.tools.web.guard import Guard
 from opendev.tools.web.markup import to_page
-from support.tool_context import make_context
+from support.agents import People
+from support.tool_context import FakeShell, make_context
 from support.web_pages import DRAWN, WebPages
 
 ENV = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
@@ -50,6 +54,27 @@ async def test_plain_http_gives_markdown_and_says_that_no_browser_was_there(
     assert "Fetched by plain HTTP" in result.text
     assert "No browser can be used here." in result.text
     assert TOOL.read_only
+
+
+@pytest.mark.req("WEB-02", "ARC-07")
+@pytest.mark.skipif(find_spec("playwright") is None, reason="opendev[web] is not installed")
+@pytest.mark.parametrize(("decision", "code"), [("once", 0), ("once", 1), ("deny", 0), ("no_answer", 0)])
+async def test_chromium_is_fetched_at_the_first_use_after_a_yes_alone(
+    tmp_path: Path, site: WebPages, decision: str, code: int
+) -> None:
+    people = People(decisions=[decision, "once"])
+    shell = FakeShell(CommandResult(exit_code=code, text="no network", ended="exit", wall_s=0))
+    ctx = make_context(
+        tmp_path, env=NO_BROWSER, web=WebRules(allow_private=True), ask=people, shell=shell, memo=AgentMemo()
+    )
+    ctx.scratch.mkdir()
+    for _ in range(2):  # asked once, and the page is read whatever comes of it
+        assert (await TOOL.run(Args(url=f"{site.url}/"), ctx)).ok
+    assert [asked.arguments for asked in people.asked] == [{"command": FETCH}]
+    assert shell.commands == ([FETCH] if decision == "once" else [])
+    shot = await capture_web_screenshot.TOOL.run(capture_web_screenshot.Args(url=site.url), ctx)
+    assert FETCH in shot.text
+    assert len(people.asked) == 1
 
 
 @pytest.mark.req("SAF-07")

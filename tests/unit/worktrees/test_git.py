@@ -99,6 +99,7 @@ async def test_no_program_of_a_hostile_repository_runs(tmp_path: Path) -> None:
     assert (repo / ".git" / "config").read_bytes() == before
 
 
+@pytest.mark.slow
 async def test_a_merge_driver_of_the_repository_is_replaced_by_the_text_merge(tmp_path: Path) -> None:
     lines = "".join(f"{n}\n" for n in range(20))
     repo = make_repo(tmp_path / "repo", {"a.py": lines, ".gitattributes": "*.py merge=evil\n"})

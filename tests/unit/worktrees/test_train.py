@@ -95,6 +95,7 @@ async def test_a_task_lands_as_one_verified_commit(train: Train, keeper: Keeper,
     assert "deleted" in await keeper.drop_branch(lease.branch, into=INTO)
 
 
+@pytest.mark.slow
 async def test_a_trailer_in_the_agents_words_proves_nothing(train: Train, keeper: Keeper) -> None:
     victim, branch = await work(keeper, "victim", {"a.py": "A = 2\n"})
     commit, _ = await work(keeper, "liar", {"b.py": "B = 2\n"})
@@ -136,6 +137,7 @@ async def test_without_a_command_there_is_nothing_to_pass(train: Train, keeper: 
     assert (await land(train, keeper, commit, verify)).outcome == "landed"
 
 
+@pytest.mark.slow
 @pytest.mark.req("SWM-09")
 async def test_a_clean_merge_that_is_red_ejects_the_culprit(train: Train, keeper: Keeper, repo: Path) -> None:
     rename, _ = await work(keeper, "rename", {"a.py": "NEW = 1\n"})
@@ -152,6 +154,7 @@ async def test_a_clean_merge_that_is_red_ejects_the_culprit(train: Train, keeper
     assert git(repo, "rev-parse", INTO) == first.head == second.head
 
 
+@pytest.mark.slow
 @pytest.mark.req("SWM-09")
 async def test_a_textual_conflict_leaves_no_trace(train: Train, keeper: Keeper, repo: Path) -> None:
     one, _ = await work(keeper, "one", {"a.py": "A = 2\n"})
@@ -170,6 +173,7 @@ async def test_a_textual_conflict_leaves_no_trace(train: Train, keeper: Keeper, 
     assert state(repo) == before
 
 
+@pytest.mark.slow
 @pytest.mark.req("SWM-09")
 async def test_when_the_branch_moves_during_verification_the_new_state_is_verified(
     train: Train, keeper: Keeper, repo: Path

@@ -12,7 +12,6 @@ from opendev.cli.repl.controller import Controller, converse
 from opendev.cli.task import PromptOptions
 from opendev.core.events import Event
 from opendev.core.scope import Scope
-from opendev.llm.litellm_client import load_litellm
 from opendev.ui.repl.ports import CommandResult
 from support.model_server import ModelServer
 from support.waiting import until
@@ -58,9 +57,8 @@ class Talk:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def litellm_loaded() -> None:
-    """Once: a run's own preloading thread would outlive a short test."""
-    load_litellm()
+def _openai(openai_loaded: None) -> None:
+    """A run's own preloading thread would outlive a short test."""
 
 
 @pytest.fixture

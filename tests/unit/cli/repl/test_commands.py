@@ -113,11 +113,26 @@ async def test_a_connected_server_is_there_in_the_next_turn(talk: Open, folders:
             assert "mcp__theirs__echo" in await said(one.repl, "/mcp tools theirs")
             await one.say("Say hello.")
             assert server.seen[2].says("hello")
+            assert len(_children_of(PLAIN)) == 1  # it stays for the next turn
             assert "gone" in await said(one.repl, "/mcp disconnect theirs")
             await one.say("Hi.")
+            assert _children_of(PLAIN) == []
             assert [seen.says("theirs") for seen in server.seen[1:2]] == [True]
             assert "There is no MCP server nobody" in await said(one.repl, "/mcp connect nobody", ok=False)
             assert "Known: list, connect, disconnect, tools" in await said(one.repl, "/mcp frob", ok=False)
+
+
+def _children_of(program: str) -> list[int]:
+    """Processes of this run of the tests that execute ``program``."""
+    found = [path for path in Path("/proc").glob("[0-9]*/cmdline") if program.encode() in _read(path)]
+    return [int(path.parent.name) for path in found]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 @pytest.mark.req("REPL-04", "CFG-11")

@@ -11,6 +11,7 @@ from opendev.core.approval import ApprovalAnswer, Mode
 from opendev.core.errors import OpenDevError
 from opendev.core.ops import AnswerApproval, AnswerQuestion, Interrupt, Prompt
 from opendev.tools.shell.reap import family
+from opendev.ui.repl.ports import Conversation
 from support.model_server import ModelServer, call, text
 from support.waiting import until
 
@@ -18,6 +19,7 @@ from .conftest import MODEL, Opened
 
 Open = Callable[..., Opened]
 Folders = tuple[Path, Path]
+ROOT = Path(__file__).resolve().parents[4]
 
 
 @pytest.mark.req("REPL-01", "SES-01", "TUI-04", "TUI-05")
@@ -176,7 +178,8 @@ async def test_a_model_service_that_dies_is_started_again(talk: Open) -> None:
         async with talk(server) as one:
             await one.say("First.")
             hub = await one.repl.room.ready()
-            await hub.model.end("it was killed")  # pyright: ignore[reportAttributeAccessIssue] - of the local runtime
+            service: Any = hub.model
+            await service.end("it was killed")
             await one.say("Second.")
             assert "started again" in one.notices
             assert (await one.seen("run_finished", 2)).status == "done"
@@ -277,3 +280,22 @@ async def test_two_conversations_share_no_manager(talk: Open) -> None:
         assert one.repl.approvals.level == "manual"
         assert two.repl.config.project.config.thinking.level == "off"
         assert one.repl.sessions.held.id != two.repl.sessions.held.id
+
+
+@pytest.mark.req("TUI-01")
+async def test_a_front_end_needs_the_port_and_agents_know_none(talk: Open) -> None:
+    with ModelServer([text("Hello.")]) as server:
+        async with talk(server) as one:
+            port: Conversation = one.repl  # checked by the type checker
+            events = port.events()
+            await port.submit("Hi.")
+            kinds: list[str] = []
+            async for event in events:
+                kinds.append(event.kind)
+                if event.kind == "run_finished":
+                    break
+            assert {"run_started", "text_delta", "agent_finished"} <= set(kinds)
+            assert {command.name for command in port.commands()} > {"help", "exit"}
+    for room in ("agents", "actors", "tools", "context", "swarm"):
+        for path in (ROOT / room).rglob("*.py"):
+            assert "..ui" not in path.read_text(), path

@@ -6,8 +6,8 @@ import pytest
 from opendev.core.approval import ApprovalAnswer
 from opendev.core.chat import Question
 from opendev.core.events import ApprovalAnswered, QuestionAnswered, QuestionAsked
-from opendev.core.ops import AnswerApproval, AnswerQuestion, Op
-from opendev.ui.repl.dialogs import WAITING_MAX, Dialog, Waiting
+from opendev.core.ops import AnswerApproval, AnswerQuestion
+from opendev.ui.repl.dialogs import WAITING_MAX, Answer, Dialog, Waiting
 from support.screens import asks
 
 COLOURS = Question(
@@ -28,19 +28,25 @@ def asked(*questions: Question) -> QuestionAsked:
     return QuestionAsked(agent="e-1", request_id="q1", questions=questions)
 
 
-def play(dialog: Dialog | None, *keys: str) -> Dialog | Op:
+def play(dialog: Dialog | None, *keys: str) -> Dialog | Answer:
     """Each key: a name or character; ``text:…`` is a line that is typed, ``back`` is Esc or Ctrl-C."""
     assert dialog is not None
-    now: Dialog | Op = dialog
+    now: Dialog | Answer = dialog
     for key in keys:
-        assert not isinstance(now, AnswerApproval | AnswerQuestion), f"{key} comes after the answer {now}"
-        dialog = now  # type: ignore[assignment]
-        assert dialog is not None
-        now = dialog.back() if key == "back" else dialog.write(key[5:]) if key.startswith("text:") else dialog.press(key)  # fmt: skip
+        now = still(now)
+        now = (
+            now.back() if key == "back" else now.write(key[5:]) if key.startswith("text:") else now.press(key)
+        )
     return now
 
 
-def decided(answer: Dialog | Op) -> tuple[str, str, Any]:
+def still(dialog: Dialog | Answer) -> Dialog:
+    """It waits on."""
+    assert not isinstance(dialog, AnswerApproval | AnswerQuestion), f"answered: {dialog}"
+    return dialog
+
+
+def decided(answer: Dialog | Answer) -> tuple[str, str, Any]:
     assert isinstance(answer, AnswerApproval)
     return answer.answer.decision, answer.answer.note, answer.answer.arguments
 
@@ -85,19 +91,15 @@ def test_a_plan_has_three_outcomes_and_is_sent_back_with_a_note() -> None:
 @pytest.mark.req("APR-03", "TUI-02")
 def test_a_call_that_must_be_changed_is_changed_before_it_is_allowed() -> None:
     first = waiting(asks("git push", must_edit=True, keep="once")).first
-    typing = play(first, "y")
-    assert not isinstance(typing, AnswerApproval | AnswerQuestion)
+    typing = still(play(first, "y"))
     assert typing.entry is not None
     assert typing.entry.start == "git push"
-    same = play(typing, "text:git push")
-    assert not isinstance(same, AnswerApproval | AnswerQuestion)
+    same = still(play(typing, "text:git push"))
     assert "nothing is changed" in same.problem
     assert decided(play(same, "text:git push origin dev")) == ("once", "", {"command": "git push origin dev"})
-    other = play(
-        waiting(asks(tool="write_file", arguments={"file_path": "a"}, must_edit=True, keep="once")).first, "y"
-    )
-    assert not isinstance(other, AnswerApproval | AnswerQuestion)
-    assert "JSON" in getattr(play(other, "text:[1"), "problem", "")
+    write = asks(tool="write_file", arguments={"file_path": "a"}, must_edit=True, keep="once")
+    other = still(play(waiting(write).first, "y"))
+    assert "JSON" in still(play(other, "text:[1")).problem
     assert decided(play(other, 'text:{"file_path": "b"}')) == ("once", "", {"file_path": "b"})
 
 
@@ -124,9 +126,7 @@ def test_questions(questions: tuple[Question, ...], keys: tuple[str, ...], texts
 
 def test_an_empty_answer_is_asked_again_and_nothing_ticked_is_no_answer() -> None:
     for dialog, key in ((waiting(asked(FREE)).first, "text:  "), (waiting(asked(SIZES)).first, "enter")):
-        again = play(dialog, key)
-        assert not isinstance(again, AnswerApproval | AnswerQuestion)
-        assert again.problem
+        assert still(play(dialog, key)).problem
 
 
 @pytest.mark.req("SAF-07", "TUI-02")

@@ -1,7 +1,5 @@
 """Events folded into blocks, answers cut into finished pieces, rows that fit: the pure parts of the screen (TUI-04, TUI-05)."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,7 +28,6 @@ from opendev.policy.visible import visible
 from opendev.ui.repl import feed as feeds
 from opendev.ui.repl.dialogs import QuestionDialog, Waiting
 from opendev.ui.repl.feed import Block, Feed
-from opendev.ui.repl.history import KEPT, HistoryFile
 from opendev.ui.repl.live import View, above, clip, toolbar, wrap
 from opendev.ui.repl.paint import Painter
 from opendev.ui.repl.stream import MAX_OPEN, Stream
@@ -127,7 +124,7 @@ def test_what_the_feed_keeps_is_bounded() -> None:
         feed.take(ToolStarted(agent="m", call_id=str(number), tool="t", arguments={}))
         feed.take(asks(id=str(number)))
         feed.take(ToolOutput(agent="m", call_id="0", text="x" * 5_000))
-    assert (len(feed.agents), len(feed.calls), len(feed._asked)) == (
+    assert (len(feed.agents), len(feed.calls), len(feed.asked)) == (
         feeds.AGENTS_MAX,
         feeds.CALLS_MAX,
         feeds.ASKED_MAX,
@@ -265,20 +262,3 @@ def test_ascii_terminals_get_ascii() -> None:
     )
     assert text.isascii()
     assert "x x  y - z" in text
-
-
-def test_the_history_is_private_bounded_and_lenient(tmp_path: Path) -> None:
-    history = HistoryFile(tmp_path / "p" / "history")
-    assert history.load() == []
-    history.add("one\ntwo")
-    history.add("  ")
-    history.add("x" * 20_000)
-    with history._path.open("ab") as file:
-        file.write(b'\0\xff{"torn\n"ok"\n')
-    assert history.load() == ["one\ntwo", "ok"]
-    assert history._path.stat().st_mode & 0o777 == 0o600
-    for number in range(2 * KEPT + 10):
-        history.add(str(number))
-    assert len(history.load()) == KEPT
-    assert len(history._path.read_bytes().splitlines()) == KEPT
-    HistoryFile(Path("/proc/nowhere/history")).add("no error")

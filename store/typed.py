@@ -5,6 +5,9 @@ import json
 import os
 from pathlib import Path
 
+from ..core.errors import OpenDevError
+from .atomic import write_atomic
+
 KEPT = 1_000
 ENTRY_MAX = 10_000  # characters; a longer paste is not kept
 
@@ -13,12 +16,12 @@ class HistoryFile:
     """Both methods block for a moment. Several processes may append at once."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
 
     def load(self) -> list[str]:
         """The entries, oldest first; lines that cannot be read are left out. A file of twice the bound is cut."""
         try:
-            lines = self._path.read_bytes().splitlines()
+            lines = self.path.read_bytes().splitlines()
         except OSError:
             return []
         entries = [entry for line in lines if (entry := _entry(line))][-KEPT:]
@@ -31,19 +34,16 @@ class HistoryFile:
         if not text.strip() or len(text) > ENTRY_MAX:
             return
         with contextlib.suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             try:
                 os.write(file, _line(text))
             finally:
                 os.close(file)
 
     def _rewrite(self, entries: list[str]) -> None:
-        from ...core.errors import OpenDevError
-        from ...store.atomic import write_atomic
-
         with contextlib.suppress(OSError, OpenDevError):
-            write_atomic(self._path, b"".join(map(_line, entries)))
+            write_atomic(self.path, b"".join(map(_line, entries)))
 
 
 def _line(text: str) -> bytes:
