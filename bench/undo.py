@@ -26,7 +26,10 @@ from support.repos import ENV  # noqa: E402
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Print a row for each way."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--files", type=int, default=50_000)
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--json", type=Path)
@@ -81,6 +84,7 @@ def plant(place: Path, files: int) -> None:
 
 
 def change(place: Path, files: int, number: int) -> None:
+    """What happens between two snapshots."""
     for index in range(max(1, files // 10_000)):
         which = (number * 7919 + index * 104_729) % files
         path = place / f"d{which // 2500}" / f"e{which // 100 % 25}" / f"f{which}.txt"
@@ -90,11 +94,13 @@ def change(place: Path, files: int, number: int) -> None:
 
 
 def by_git(place: Path) -> None:
+    """The yardstick."""
     for words in (["add", "-A"], ["write-tree"]):
         subprocess.run(["git", *words], cwd=place, env=ENV, check=True, stdout=subprocess.DEVNULL)
 
 
 def timed(run: Callable[[], None]) -> float:
+    """Seconds."""
     began = time.perf_counter()
     run()
     return time.perf_counter() - began
@@ -107,7 +113,7 @@ def void(_value: object) -> None:
 def size(place: Path) -> int:
     """Bytes on disk of objects and index."""
     return sum(
-        os.lstat(os.path.join(top, name)).st_blocks * 512 for top, _, names in os.walk(place) for name in names
+        os.lstat(f"{top}/{name}").st_blocks * 512 for top, _, names in os.walk(place) for name in names
     )
 
 

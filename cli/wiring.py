@@ -48,9 +48,11 @@ async def open_hub(  # noqa: PLR0913 - the composition of one run
     """A started hub; it is stopped, and everything it started is dead, when the block is left. ``models`` are used beside the
     configured ones. ``keep``: background tasks of the foreground agent live on between its turns."""
     config = project.config
-    custom = await asyncio.to_thread(own_agents, project)
-    more = await asyncio.to_thread(load_extensions, project)
-    confined = await asyncio.to_thread(choose, config.sandbox)
+    custom, more, confined = await asyncio.gather(
+        asyncio.to_thread(own_agents, project),
+        asyncio.to_thread(load_extensions, project),
+        asyncio.to_thread(choose, config.sandbox),
+    )
     settings = HubSettings(
         run_id=run_id,
         runtime=runtime,

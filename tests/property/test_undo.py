@@ -15,8 +15,12 @@ NAMES = ("a", "b", "d/c", "d/e")
 START = "".join(f"line {number}\n" for number in range(9))
 
 Edit = tuple[str, str, int]  # what, which file, which line
-EDIT = st.tuples(st.sampled_from(["line", "line", "line", "delete", "create"]), st.sampled_from(NAMES), st.integers(0, 8))
-AGENT = st.tuples(st.just("agent"), st.lists(st.tuples(st.sampled_from(["tool", "command"]), EDIT), min_size=1, max_size=3))
+EDIT = st.tuples(
+    st.sampled_from(["line", "line", "line", "delete", "create"]), st.sampled_from(NAMES), st.integers(0, 8)
+)
+AGENT = st.tuples(
+    st.just("agent"), st.lists(st.tuples(st.sampled_from(["tool", "command"]), EDIT), min_size=1, max_size=3)
+)
 USER = st.tuples(st.just("user"), EDIT)
 BACK = st.sampled_from([("undo", None), ("undo", None), ("redo", None)])
 SCRIPT = st.lists(st.one_of(AGENT, USER, BACK), min_size=2, max_size=7)

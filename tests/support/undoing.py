@@ -40,7 +40,7 @@ class Undoing:
         self.root.mkdir(exist_ok=True, parents=True)
         self.home = tmp_path / "home"
         self.session = session
-        self.settings = UndoSettings(enabled=True, **settings)
+        self.settings = UndoSettings.model_validate({"enabled": True, "wait_s": 60.0, **settings})
         self.log = EventLog()
         self.files = SessionStore(Layout(self.home), self.root).files(session)
 

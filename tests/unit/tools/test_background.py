@@ -305,15 +305,19 @@ async def test_a_child_that_outlives_its_task_is_named(
 async def test_an_interrupt_or_a_cancel_during_start_up_ends_it(
     ctx: ToolContext, tasks: BackgroundTasks, marker: dict[str, str]
 ) -> None:
+    def printed() -> list[str]:
+        """What each has said: then it is known that it runs, and it is watched."""
+        return [Path(task.output).read_text() for task in tasks.tasks()]
+
     token = InterruptToken()
     work = asyncio.ensure_future(run(Args(command="echo uvicorn; sleep 60"), replace(ctx, interrupt=token)))
-    await until(lambda: bool(tasks.tasks()))
+    await until(lambda: printed() == ["uvicorn\n"])
     token.set("stop")
     result = await work
     assert result.error is not None
     assert result.error.kind is ErrorKind.CANCELLED
     work = asyncio.ensure_future(run(Args(command="echo uvicorn; sleep 60"), ctx))
-    await until(lambda: len(tasks.tasks()) == 2)
+    await until(lambda: printed() == ["uvicorn\n"] * 2)
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
         await work

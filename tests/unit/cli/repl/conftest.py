@@ -72,6 +72,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path
     monkeypatch.setenv("OPENDEV_HOME", str(home))
     monkeypatch.setenv("OPENDEV_DISABLE_REMOTE_MODELS", "1")
     monkeypatch.setenv("OPENDEV_RETRY__BASE_S", "0.01")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")  # nobody; so litellm is not needed
     return project, home
 
 

@@ -91,7 +91,8 @@ def test_an_argument_whose_name_no_provider_takes_is_left_out_or_costs_the_tool(
 
 
 def test_alternatives_of_the_root_become_its_properties() -> None:
-    one, other = ({"type": "object", "properties": {name: {}}, "required": [name]} for name in "ab")
+    one: Any = {"type": "object", "properties": {"a": {}}, "required": ["a"]}
+    other: Any = {"type": "object", "properties": {"b": {}}, "required": ["b"]}
     assert set(normalise({"oneOf": [one, other]})["properties"]) == {"a", "b"}
     assert normalise({"oneOf": [one, other]})["required"] == []
     assert normalise({"allOf": [one, other]})["required"] == ["a", "b"]
