@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -131,8 +132,7 @@ class Assembly:
             cover=cover_of(task, settings.undo, ports, files, dispatcher),
         )
         sight.ctx = ctx
-        dispatcher.on_result = lambda result: note_result(ctx, result)
-        dispatcher.persist = ctx.transcript.result
+        dispatcher.on_result, dispatcher.persist = partial(note_result, ctx), ctx.transcript.result
         if ports.hooks is not None:
             ctx.compaction.before_summary = ports.hooks.compacting
         await self._begin(ctx)

@@ -15,7 +15,8 @@ from ..worktrees.git import show
 from ..worktrees.undo_apply import Applier
 from ..worktrees.undo_files import FOLDER, LINK, WorkFiles
 from ..worktrees.undo_plan import Plan, Planner
-from ..worktrees.undo_store import Rules, UndoStore
+from ..worktrees.undo_scan import Rules
+from ..worktrees.undo_store import UndoStore
 from .settings import UndoSettings
 
 DIFF_FILES = 200
@@ -131,8 +132,15 @@ class Undo:
                 ErrorKind.USAGE, f"Session {self._steps.session} has no snapshot to compare with."
             )
         self.store.make()
-        moves = self.store.compare(named.trees[0], self.store.picture().tree)
-        return self._bounded(moves, lambda move: self.store.get(move.old.oid) if move.old else b"")
+        first = next(span for span in named.spans if span.trees)
+        found = self.store.compare(first.trees[0], self.store.picture().tree)
+        moves = {move.path: move for move in found}
+        if not first.before:  # the oldest tree is the one after it: what its file tools wrote over is known
+            for write in reversed(first.writes):
+                later = moves.get(write.path)
+                moves[write.path] = replace(write, new=later.new if later else write.new)
+        changed = [move for move in moves.values() if move.old != move.new]
+        return self._bounded(changed, lambda move: self.store.get(move.old.oid) if move.old else b"")
 
     def _one(self, move: Change, present: Callable[[Change], bytes]) -> str:
         before = present(move) if move.old is not None else b""

@@ -21,7 +21,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
-from opendev.worktrees.undo_store import UndoStore  # noqa: E402 - needs the path above
+from opendev.worktrees.undo_scan import Rules  # noqa: E402 - needs the path above
+from opendev.worktrees.undo_store import UndoStore  # noqa: E402
 from support.repos import ENV  # noqa: E402
 
 
@@ -48,7 +49,7 @@ def measure(folder: Path, files: int, rounds: int) -> dict[str, dict[str, float]
     for place in (ours, theirs):
         plant(place, files)
         subprocess.run(["git", "init", "-q"], cwd=place, env=ENV, check=True)
-    store = UndoStore(ours, folder / "home", ENV)
+    store = UndoStore(ours, folder / "home", ENV, Rules())
     ways: dict[str, tuple[Callable[[], None], Path]] = {
         "snapshot": (lambda: void(store.picture()), store.folder),
         "git add -A && write-tree": (lambda: by_git(theirs), theirs / ".git"),

@@ -26,7 +26,9 @@ class Extensions:
 def load_extensions(project: Project) -> Extensions:
     """From the files of the state root and of the project. Blocking."""
     home = project.layout.home
-    servers, notes = usable(load_mcp(home, project.path, project.config.mcp_servers), dict(project.environment.items()))
+    servers, notes = usable(
+        load_mcp(home, project.path, project.config.mcp_servers), dict(project.environment.items())
+    )
     found = discover(home, project.path)
     hooks, left_out = load_hooks(project)
     rules = load_permissions(home, project.path)

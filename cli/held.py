@@ -22,7 +22,10 @@ def writable(project: Project) -> Project:
     try:
         project.layout.check_writable()
     except OpenDevError as error:
-        home = Path(tempfile.mkdtemp(prefix="opendev-state-"))
+        try:
+            home = Path(tempfile.mkdtemp(prefix="opendev-state-"))
+        except OSError:
+            raise error from None  # nowhere on this machine can be written
         _take_settings(project.layout.home, home)
         sys.stderr.write(
             f"opendev: {error.info.message} This run keeps its state in {home}; no later run finds it.\n"

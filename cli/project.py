@@ -1,5 +1,6 @@
 """What every command opens first: the environment, the state root, the project folder and its configuration."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +56,13 @@ def open_place(working_dir: Path | None) -> Place:
     if not path.is_dir():
         raise OpenDevError(
             ErrorKind.USAGE, f"The folder {path} does not exist.", "Give an existing folder to --working-dir."
+        )
+    named = os.fsencode(path.resolve()).decode("utf-8", "backslashreplace")
+    if named != str(path.resolve()):
+        raise OpenDevError(
+            ErrorKind.USAGE,
+            f"The name of the folder {named} is no UTF-8, so it cannot be worked in.",
+            "Rename it.",
         )
     environment = read_environment()
     return Place(path, environment, Layout(environment.home))

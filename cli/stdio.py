@@ -1,6 +1,7 @@
 """The user's stdout and stderr, kept for what OpenDev says; whatever else writes to fds 1 and 2 lands in a log (ray.md rule 3)."""
 
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Generator
@@ -39,6 +40,25 @@ class Stdio:
                 os.dup2(own, fd)
             for fd in (target, *saved):
                 os.close(fd)
+
+
+class Murmur(io.TextIOWrapper):
+    """Standard error: what cannot be written there (a full disk, nobody reads) is lost, and costs the command nothing else."""
+
+    def write(self, s: str, /) -> int:
+        with contextlib.suppress(OSError):
+            super().write(s)
+        return len(s)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            super().flush()
+
+
+def murmur(stream: TextIO, fd: int) -> TextIO:
+    """``stream``, which is on ``fd``, as such a stream."""
+    raw = os.fdopen(fd, "wb", closefd=fd != 2)  # noqa: PLR2004 - that of the process stays open
+    return Murmur(raw, encoding=stream.encoding, errors="backslashreplace", line_buffering=True)
 
 
 @contextlib.contextmanager
@@ -98,6 +118,8 @@ def _copy(stream: TextIO, fd: int) -> TextIO:
     if _fd_of(stream) != fd:
         return stream
     stream.flush()
+    if isinstance(stream, Murmur):
+        return murmur(stream, os.dup(fd))
     return os.fdopen(os.dup(fd), "w", buffering=1, encoding=stream.encoding, errors=stream.errors)
 
 

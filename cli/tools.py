@@ -33,6 +33,7 @@ from ..tools.hooked import AgentHooks
 from ..tools.hooks import HookEngine
 from ..tools.lsp.symbols import LspSymbols
 from ..tools.registry import ToolRegistry
+from ..tools.schema import card_shape
 from ..tools.shell.background import BackgroundTasks
 from ..tools.shell.process import ProcessShell
 from ..tools.shell.reap import HAS_PROC, kill_marked
@@ -56,7 +57,7 @@ def list_tools() -> None:
 
 @app.command()
 def show(name: Annotated[str, typer.Argument(help="a tool, for example edit_file")]) -> None:
-    """Print a tool's schema, effects and description as JSON. Example: opendev tools show edit_file"""
+    """Print a tool's schema, effects, description and approval card as JSON. Example: opendev tools show edit_file"""
     tool = _find(name)
     schema = ToolRegistry([tool]).schemas()[0]
     detail = {
@@ -64,6 +65,7 @@ def show(name: Annotated[str, typer.Argument(help="a tool, for example edit_file
         "effects": sorted(tool.effects),
         "read_only": tool.read_only,
         "aliases": dict(tool.aliases),
+        "card": card_shape(tool),
     }
     typer.echo(json.dumps({**schema.model_dump(mode="json"), **detail}, indent=2))
 

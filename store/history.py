@@ -1,6 +1,7 @@
 """CommandHistory: every decision about a call, one JSON line each, for audit (APR-07)."""
 
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -36,10 +37,14 @@ class CommandHistory(JsonlLog):
 
     def append(self, line: str, *, durable: bool = True) -> None:
         """Append; raises ``OpenDevError`` (infra)."""
-        with Lock(self.path.with_suffix(".lock")):
+        with self._lock:
             if self.path.exists() and self.path.stat().st_size > MAX_BYTES:
                 self.path.replace(self._before)
             super().append(line, durable=durable)
+
+    @cached_property
+    def _lock(self) -> Lock:
+        return Lock(self.path.with_suffix(".lock"))
 
     def decisions(self) -> Iterator[Decision]:
         """What is kept, oldest first; lines that cannot be read are passed over."""

@@ -126,6 +126,15 @@ def card(tool: Tool[Any], args: Frozen) -> str:
     return visible("\n".join(lines))
 
 
+def card_shape(tool: Tool[Any]) -> str:
+    """What ``card`` shows of any call: a line an argument, in brackets when one that is not set is left out."""
+    fields = tool.args.model_fields.items()
+    lines = [
+        (field.serialization_alias or field.alias or name, field.is_required()) for name, field in fields
+    ]
+    return "\n".join([tool.name, *(f"{name}: …" if needed else f"[{name}: …]" for name, needed in lines)])
+
+
 def _clean(node: Any, definitions: JsonObject, *, names: bool, depth: int = 0) -> Any:
     """The schema without noise; ``names`` = the keys are property names, which stay whatever they are called."""
     if isinstance(node, list):

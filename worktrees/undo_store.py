@@ -7,18 +7,16 @@ snapshot needs. All sessions of a project share it, so unchanged content is stor
 import hashlib
 import json
 import os
-import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 from ..core.errors import ErrorKind, OpenDevError
 from ..core.undo import Blob, Change, Step
 from .git import Git, home_of, show, user_config
 from .journal import repository_lock
+from .undo_scan import Rules, Scan, Scanner
 
 REFS = "refs/undo/"
 GIT_S = 30.0  # of one call; the first snapshot of a large project is made of many
@@ -26,7 +24,6 @@ LOCK_S = 30.0
 CHUNK = 10_000  # files in one call: a snapshot that is cut off keeps what it has hashed
 BATCH = 50  # blobs read at once
 MAX_NAMES = 1_000  # of each kind of thing that is left out
-MAX_WALK = 2_000  # entries looked at to see whether a folder is empty
 USUAL = (0o644, 0o755, 0o664, 0o775)
 OWN_FILES = (".opendev-*.tmp",)
 
@@ -48,16 +45,6 @@ _SETTINGS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """What a snapshot covers; a file larger than ``max_file`` bytes is left out, more than the others allow is refused."""
-
-    ignored: Literal["skip", "cover"] = "skip"
-    max_files: int = 100_000
-    max_file: int = 10_000_000
-    max_new: int = 200_000_000
-
-
-@dataclass(frozen=True, slots=True)
 class Picture:
     """The project at one moment: a tree, and what is not in it. Paths are relative to the top of the work tree."""
 
@@ -76,21 +63,6 @@ class Picture:
         return tuple(f"{show(path)} ({why})" for why, paths in kinds for path in paths)
 
 
-@dataclass(slots=True)
-class _Scan:
-    """What differs from the index."""
-
-    add: list[str] = field(default_factory=list[str])
-    remove: list[str] = field(default_factory=list[str])
-    nested: list[str] = field(default_factory=list[str])
-    huge: list[str] = field(default_factory=list[str])
-    odd: list[str] = field(default_factory=list[str])
-    empty: list[str] = field(default_factory=list[str])
-    perms: dict[str, int] = field(default_factory=dict[str, int])
-    links: dict[str, bool] = field(default_factory=dict[str, bool])  # folders that lie behind a link
-    new_bytes: int = 0
-
-
 def project_id(project: Path) -> str:
     """16 hexadecimal digits of the absolute path, as earlier implementations name it."""
     return hashlib.sha256(os.fsencode(project)).hexdigest()[:16]
@@ -99,7 +71,7 @@ def project_id(project: Path) -> str:
 class UndoStore:
     """Blocking; raises ``OpenDevError``. ``top`` is what paths are relative to: the repository that ignores things, or the project."""
 
-    def __init__(self, project: Path, home: Path, env: Mapping[str, str], rules: Rules = Rules()) -> None:
+    def __init__(self, project: Path, home: Path, env: Mapping[str, str], rules: Rules) -> None:
         self.project = project.resolve()
         self.rules = rules
         _refuse_root(self.project, home, env)
@@ -118,7 +90,11 @@ class UndoStore:
             timeout_s=GIT_S,
             own=True,
         )
-        self._last: tuple[int, str] | None = None
+        inside = self._home.is_relative_to(self.top)
+        own = (f"/{self._home.relative_to(self.top).as_posix()}/",) if inside else ()
+        self._never = (*OWN_FILES, *own)
+        self._scanner = Scanner(self.git, self.top, self.prefix, rules, self._never)
+        self._last: tuple[bytes, str] | None = None
         self._made = self.given_up = False
 
     def path(self, name: str) -> str:
@@ -130,7 +106,7 @@ class UndoStore:
         self.make()
         with self.locked():
             rules = self._sync_rules()
-            scan = self._scan()
+            scan = self._scanner.scan()
             if len(scan.add) > self.rules.max_files or scan.new_bytes > self.rules.max_new:
                 raise OpenDevError(
                     ErrorKind.GIT,
@@ -270,111 +246,19 @@ class UndoStore:
 
     def _sync_rules(self) -> bytes:
         """The repository's own ignore rules and ours, into this one (UND-08); its .gitignore files are read where they stand."""
-        for stale in ("index.lock",):  # we hold the store: whoever made it is dead
-            (self.folder / stale).unlink(missing_ok=True)
-        own = [f"/{name}/" for name in self._state_inside()]
+        (self.folder / "index.lock").unlink(missing_ok=True)  # we hold the store: whoever made it is dead
         try:
             theirs = self._exclude_of_repo.read_bytes() if self._exclude_of_repo else b""
         except OSError:
             theirs = b""
-        rules = theirs.rstrip(b"\n") + b"\n" + "\n".join((*OWN_FILES, *own)).encode() + b"\n"
+        rules = theirs.rstrip(b"\n") + b"\n" + "\n".join(self._never).encode() + b"\n"
         try:
             _replace(self.folder / "info" / "exclude", rules)
         except OSError as error:
             raise _disk(error) from error
         return rules
 
-    def _state_inside(self) -> tuple[str, ...]:
-        inside = self._home.is_relative_to(self.top)
-        return (self._home.relative_to(self.top).as_posix(),) if inside else ()
-
-    def _listed(self, *args: str, only: Sequence[str] = ()) -> tuple[str, ...]:
-        if self.rules.ignored == "skip":
-            rules = ("--exclude-standard",)
-        else:
-            rules = tuple(
-                f"--exclude={name}" for name in (*OWN_FILES, *(f"/{n}/" for n in self._state_inside()))
-            )
-        where = [f":(top,literal){path}" for path in only or ([self.prefix] if self.prefix else [])]
-        return self.git.run("ls-files", "--others", "-z", *rules, *args, "--", *where).fields
-
-    def _scan(self) -> _Scan:
-        with ThreadPoolExecutor(1) as beside:
-            where = ("--", f":(top,literal){self.prefix}") if self.prefix else ()
-            wait = beside.submit(
-                self.git.run,
-                "diff-files",
-                "--name-status",
-                "-z",
-                "--no-renames",
-                "--ignore-submodules=all",
-                *where,
-            )
-            others = self._listed("--directory")
-            changed = wait.result().fields
-        scan = _Scan()
-        names: list[str] = []
-        deeper: list[str] = []
-        for path in others:
-            if not path.endswith("/"):
-                names.append(path)
-            elif os.path.lexists(self.top / path / ".git"):
-                scan.nested.append(path)
-            elif _empty(self.top / path, scan.empty, self.top):
-                continue
-            else:
-                deeper.append(path.rstrip("/"))
-        gone = [
-            path
-            for path in changed[1::2]
-            if (self.top / path).is_dir() and not (self.top / path).is_symlink()
-        ]
-        deeper += gone  # a folder in the place of a file: git does not list it by itself
-        if deeper:
-            whole = self._listed(only=deeper) if len(deeper) < CHUNK else self._listed()
-            scan.nested += [path for path in whole if path.endswith("/") and path not in scan.nested]
-            names += [path for path in whole if not path.endswith("/")]
-        known = set(changed[1::2])
-        for path in dict.fromkeys((*names, *changed[1::2])):
-            self._sort(path, scan, known=path in known)
-        return scan
-
-    def _sort(self, path: str, scan: _Scan, *, known: bool) -> None:
-        """Where a new or changed path belongs."""
-        place = f"{self.top}/{path}"
-        try:
-            status = os.lstat(place)
-        except OSError:
-            if known:
-                scan.add.append(path)  # git sees that it is gone
-            return
-        link = stat.S_ISLNK(status.st_mode)
-        if self._beyond_a_link(path.rpartition("/")[0], scan):
-            pass
-        elif not link and not (stat.S_ISREG(status.st_mode) and os.access(place, os.R_OK)):
-            if not stat.S_ISDIR(status.st_mode):
-                scan.odd.append(path)
-        elif status.st_size > self.rules.max_file:
-            scan.huge.append(path)
-        else:
-            scan.add.append(path)
-            scan.new_bytes += status.st_size
-            if not link:
-                scan.perms[path] = stat.S_IMODE(status.st_mode)
-            return
-        if known:
-            scan.remove.append(path)
-
-    def _beyond_a_link(self, folder: str, scan: _Scan) -> bool:
-        """Whether a folder on the way has become a link: what lies behind it is not ours."""
-        if not folder:
-            return False
-        if folder not in scan.links:
-            above = folder.rpartition("/")[0]
-            scan.links[folder] = self._beyond_a_link(above, scan) or os.path.islink(f"{self.top}/{folder}")  # noqa: PTH114
-        return scan.links[folder]
-
-    def _store(self, scan: _Scan) -> str:
+    def _store(self, scan: Scan) -> str:
         if scan.remove:
             self.git.run("update-index", "-z", "--force-remove", "--stdin", stdin=_lines(scan.remove))
         for start in range(0, len(scan.add), CHUNK):
@@ -386,17 +270,21 @@ class UndoStore:
             self.git.run(
                 "update-index", "-z", "--add", "--remove", "--replace", "--stdin", stdin=_lines(part)
             )
-        if self._last is None or self._last[0] != self._index_time():
-            self._last = (self._index_time(), self.git.line("write-tree"))
+        if self._last is None or self._last[0] != self._index_sum():
+            tree = self.git.line("write-tree")
+            self._last = (self._index_sum(), tree)  # it writes the index, too
         return self._last[1]
 
-    def _index_time(self) -> int:
+    def _index_sum(self) -> bytes:
+        """The check sum at the end of the index."""
         try:
-            return (self.folder / "index").stat().st_mtime_ns
+            with (self.folder / "index").open("rb") as file:
+                file.seek(-20, os.SEEK_END)
+                return file.read()
         except OSError:
-            return 0
+            return b""
 
-    def _note_perms(self, scan: _Scan) -> Mapping[str, int]:
+    def _note_perms(self, scan: Scan) -> Mapping[str, int]:
         """Permissions that are not the usual ones, by path; git keeps only the executable bit."""
         place = self.folder / "perms.json"
         try:
@@ -495,17 +383,3 @@ def _disk(error: OSError) -> OpenDevError:
         f"The store of undo cannot be written: {error}.",
         "Free disk space, or set OPENDEV_HOME.",
     )
-
-
-def _empty(folder: Path, found: list[str], top: Path) -> bool:
-    """Whether nothing but folders is in it; then the innermost ones are noted."""
-    looked = 0
-    inner: list[str] = []
-    for place, folders, files in os.walk(folder):
-        looked += len(folders) + len(files) + 1
-        if files or looked > MAX_WALK or any((Path(place) / name).is_symlink() for name in folders):
-            return False
-        if not folders:
-            inner.append(Path(place).relative_to(top).as_posix())
-    found += inner
-    return True

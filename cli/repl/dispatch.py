@@ -1,6 +1,7 @@
 """Slash commands: which line is one, which handler runs it, and what is said when there is none of that name (REPL-01)."""
 
 import difflib
+import time
 from pathlib import Path
 
 from ...core.errors import OpenDevError
@@ -30,6 +31,7 @@ HANDLERS: tuple[type[Handler], ...] = (
     HelpHandler,
 )
 _NEAR = 3
+FRESH_S = 2.0
 
 
 class Dispatcher:
@@ -39,12 +41,18 @@ class Dispatcher:
         self._repl = repl
         handlers = tuple(kind(repl) for kind in HANDLERS)
         self._handlers = {command.name: handler for handler in handlers for command in handler.commands}
+        self._listed: tuple[Command, ...] = ()
+        self._until = 0.0
         self._built = tuple(command for handler in handlers for command in handler.commands)
 
     def commands(self) -> tuple[Command, ...]:
-        """All of them, the user's own too, by name."""
-        own = self._custom().commands
-        return tuple(sorted((*self._built, *own), key=lambda command: command.name))
+        """All of them, the user's own too, by name; files are looked at again every other second: it is asked for at each key."""
+        now = time.monotonic()
+        if now >= self._until:
+            own = self._custom().commands
+            self._listed = tuple(sorted((*self._built, *own), key=lambda command: command.name))
+            self._until = now + FRESH_S
+        return self._listed
 
     def is_command(self, text: str) -> bool:
         """Whether the line is for a handler: it begins with a slash and no path of this machine is meant.

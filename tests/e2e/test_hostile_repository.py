@@ -42,6 +42,9 @@ COMMANDS = """\
 2 models refresh
 0 policy check -- git status
 0 policy check -- cat notes.txt
+0 runtime status
+0 runtime start --idle 0.02
+0 runtime stop
 0 skills list
 0 skills show evil
 0 tools list

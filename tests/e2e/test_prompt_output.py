@@ -53,6 +53,14 @@ def test_every_command_says_when_its_output_is_lost(sandbox: Sandbox) -> None:
     assert "Exception" not in done.stderr
 
 
+@pytest.mark.parametrize(("words", "code"), [("config path", 0), ("--nope", 2), ("-p hi --output json", 2)])
+def test_a_full_disk_behind_standard_error_costs_nothing_else(sandbox: Sandbox, words: str, code: int) -> None:
+    done = sandbox.shell(f"{OPENDEV} {words} 2> /dev/full")
+    assert (done.code, done.stdout.count("\n") > 0) == (code, words != "--nope")
+    if "json" in words:
+        assert "No model is configured." in done.report["error"]["message"]
+
+
 @pytest.mark.parametrize("output", ["json", "stream-json"])
 def test_a_defect_is_told_in_the_chosen_form(
     sandbox: Sandbox, serve: Serve, output: str, monkeypatch: pytest.MonkeyPatch

@@ -39,6 +39,7 @@ async def test_a_day_at_the_terminal(
         await _interrupt(term)
         if columns == 80:
             await _resize(term)
+            await _away_and_back(term)
         term.type("/undo")
         await until(lambda: not made.exists())
         await term.sees("Undid step")
@@ -91,3 +92,15 @@ async def _resize(term: Tmux) -> None:
         await asyncio.sleep(0.3)
     await term.sees("context")
     assert term.screen().count("% context") == 1
+
+
+async def _away_and_back(term: Tmux) -> None:
+    term.type("a draft", enter=False)
+    await term.sees("a draft")
+    term.key("C-z")
+    await term.rests()
+    term.type("fg")
+    await term.sees("% context")
+    await term.sees("a draft")
+    term.key("C-c")
+    await asyncio.sleep(0.3)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from support.command_line import Sandbox
 from support.model_server import ModelServer, call, text
-from support.repos import git, write
+from support.repos import write
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("openai_loaded")]
 Serve = Callable[..., ModelServer]

@@ -76,6 +76,9 @@ GROWING = {
     "context/artifacts.py artifact_index": Bound("200 files", HERE + "test_the_artifact_index_is_bounded"),
     "context/playbook.py Playbook.bullets": Bound("200 bullets, 100 kB", "unit/context/test_playbook.py::MAX_BULLETS"),
     "core/session.py SessionMeta.subagent_sessions": Bound("1,000 links", "unit/store/test_sessions.py::test_links_are_bounded_and_a_call_has_one"),
+    "store/oplog.py OperationLog.latest": Bound("50 operations, two files of 20 MB", "unit/agents/test_undo.py::test_the_log_is_bounded_and_a_full_disk_does_not_stop_the_work"),
+    "store/oplog.py OperationLog._answer": Bound("100 MB, then that answer is not covered", "unit/agents/test_undo.py::test_writes_too_large_to_hold_are_said"),
+    "store/undo_steps.py UndoSteps": Bound("50 steps of 500 answers", "unit/agents/test_undo.py::test_steps_are_bounded_and_the_oldest_lets_go"),
     "store/plans.py KEPT": Bound("500 entries", "unit/store/test_plans.py::test_names_run_out_into_numbers_and_the_index_is_bounded"),
     # tools
     "tools/hooks.py HookEngine._beside": Bound("100 events, two at once", "unit/tools/test_hooks.py::test_hooks_beside_the_work_are_bounded_and_ended"),

@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import os
 import re
+import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -264,7 +266,11 @@ def _of(path: Path, whole: JsonObject) -> JsonObject:
 
 def _whole(path: Path) -> JsonObject:
     try:
-        with path.open("rb") as file:
+        # Without waiting: a link of a hostile project may lead to a pipe or a terminal.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise ValueError("it is no regular file")
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise ValueError(f"it is larger than {MAX_BYTES:,} bytes")

@@ -18,7 +18,7 @@ from ...core.ports import CommandResult, Shell
 from .environment import command_env, find_shell
 from .output import OutputBuffer
 from .pump import Pump
-from .reap import HAS_PROC, end, family
+from .reap import HAS_PROC, Proc, end, family, process_start
 from .sandbox import Sandbox
 
 COMMAND_MARK = (
@@ -80,6 +80,7 @@ class ProcessShell(Shell):
         started = time.monotonic()
         mark = {**self._marker, COMMAND_MARK: uuid.uuid4().hex}
         process, pump, log = await self._start(command, cwd, command_env(env, mark), mark)
+        began = process_start(process.pid) or 0
         try:
             ended = await _watch(process, pump, idle_s, started + total_s, on_output)
             if ended == "exit":
@@ -90,7 +91,9 @@ class ProcessShell(Shell):
             await _in_any_case(self._end(process, mark))
             self._drop(pump, log)
             raise
-        found = await asyncio.to_thread(family, marker=mark, group=process.pid) if ended == "exit" else ()
+        found: tuple[Proc, ...] = ()
+        if ended == "exit":
+            found = await asyncio.to_thread(family, marker=mark, group=process.pid, since=began)
         text, omitted = pump.freeze()
         _pass_on(pump, on_output)
         code = process.returncode

@@ -224,19 +224,20 @@ class Sandbox:
         return [sys.executable, "-I", "-S", landlock.__file__, *options, "--", *argv]
 
 
-def _frame(*, alone: bool, network: str) -> list[str]:
+@functools.cache
+def _frame(*, alone: bool, network: str) -> tuple[str, ...]:
     """What every sandbox of bubblewrap has. ``--die-with-parent`` is bound to the thread that starts it, so it is for verification
     only, which the event loop starts; what others leave when a run is killed, the janitor ends."""
     root = os.geteuid() == 0
     rights = [word for name in _CAPABILITIES for word in ("--cap-add", f"CAP_{name}")] if root else []
     gpus = [word for path in expand(_GPUS, {}) for word in ("--dev-bind", str(path), str(path))]
-    return [
+    return (
         *(["--cap-drop", "ALL", *rights] if root else ["--unshare-user"]),
         *(["--unshare-net"] if network == "deny" else []),
         *("--ro-bind", "/", "/", "--dev", "/dev"),
         *gpus,
         *(["--unshare-pid", "--unshare-ipc", "--die-with-parent", "--proc", "/proc"] if alone else []),
-    ]
+    )
 
 
 def _there(paths: tuple[Path, ...]) -> tuple[Path, ...]:

@@ -39,7 +39,6 @@ class LineCompleter(Completer):
         first = [one for one in commands if one.name.startswith(typed)]
         rest = [one for one in commands if typed in one.name and one not in first]
         for one in (*first, *rest):
-            shown = visible(f"/{one.name} {one.usage}".rstrip())
-            yield Completion(
-                f"/{one.name}", -len(typed) - 1, display=shown, display_meta=visible(one.summary)
-            )
+            told = visible(f"{one.summary} {one.usage}".rstrip())
+            name = visible(f"/{one.name}")
+            yield Completion(f"/{one.name}", -len(typed) - 1, display=name, display_meta=told)

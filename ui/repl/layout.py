@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer, ThreadedCompleter
-from prompt_toolkit.filters import Condition
+from prompt_toolkit.filters import Condition, has_completions, is_done
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import Input
@@ -14,7 +14,7 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, Window
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
-from prompt_toolkit.layout.menus import CompletionsMenu
+from prompt_toolkit.layout.menus import CompletionsMenuControl
 from prompt_toolkit.output import Output
 from prompt_toolkit.styles import Style
 
@@ -119,7 +119,16 @@ class Bottom:
                 ConditionalContainer(self._live, live),
                 ConditionalContainer(self._draft_line, drafting),
                 ConditionalContainer(self._answer_line, Condition(lambda: self._shown.label() is not None)),
-                CompletionsMenu(max_height=MENU_ROWS, scroll_offset=1),
+                ConditionalContainer(
+                    Window(
+                        CompletionsMenuControl(),
+                        height=Dimension(min=1, max=MENU_ROWS),
+                        dont_extend_height=True,
+                        dont_extend_width=True,
+                        style="class:completion-menu",
+                    ),
+                    has_completions & ~is_done,
+                ),
                 Window(
                     FormattedTextControl(lambda: [*self._shown.figures()]),
                     height=1,

@@ -4,9 +4,10 @@ from typing import ClassVar
 
 from markdown_it import MarkdownIt
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement
+from rich.markdown import CodeBlock, Heading, Markdown, MarkdownElement, TableElement
 from rich.padding import Padding
 from rich.syntax import Syntax
+from rich.table import Table
 from rich.text import Text
 
 # HTML is text here: `List<String>` must not vanish. Pictures have no place in a terminal; their address stays readable.
@@ -24,6 +25,16 @@ class _Heading(Heading):
         yield text
 
 
+class _Table(TableElement):
+    """Without empty lines above and below."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for table in super().__rich_console__(console, options):
+            if isinstance(table, Table):
+                table.show_edge = False
+            yield table
+
+
 class _Code(CodeBlock):
     """Indented, without a frame and empty lines around it."""
 
@@ -39,6 +50,7 @@ class Answer(Markdown):
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **Markdown.elements,
         "heading_open": _Heading,
+        "table_open": _Table,
         "fence": _Code,
         "code_block": _Code,
     }

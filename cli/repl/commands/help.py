@@ -25,9 +25,7 @@ class HelpHandler(Handler):
             found = [command for command in known if command.name == wanted]
             if not found:
                 raise OpenDevError(ErrorKind.USAGE, f"There is no command /{wanted}.", "/help lists them.")
-            return told(_line(found[0]))
-        return told("\n".join([*map(_line, known), "", _KEYS]))
-
-
-def _line(command: Command) -> str:
-    return f"{f'/{command.name} {command.usage}':50} {command.summary}"
+            return told(f"/{found[0].name} {found[0].usage}".rstrip() + f"\n{found[0].summary}")
+        width = max(len(command.name) for command in known) + 2
+        rows = [f"/{command.name:{width}}{command.summary}" for command in known]
+        return told("\n".join([*rows, "", "/help COMMAND shows its arguments.", _KEYS]))

@@ -6,12 +6,16 @@ import shutil
 from pathlib import Path
 
 import pytest
+from opendev.agents.settings import UndoSettings
 from opendev.core.chat import ToolCall
 from opendev.core.errors import ErrorKind, OpenDevError
 from opendev.store import oplog, undo_steps
 from opendev.store.layout import Layout
 from opendev.store.sessions import SessionStore
+from opendev.store.undo_steps import UndoSteps
+from support.agents import Bench
 from support.repos import ENV, git, write
+from support.scripted_model import call, calls, done
 from support.undoing import Undoing, Writes
 
 
@@ -188,7 +192,7 @@ async def test_steps_go_back_and_come_again_one_by_one_or_together(repo: Undoing
     repo.back(to="1")
     assert repo.text("n.txt") is None
     assert [step.undone for step in repo.undo().steps()] == [True] * 4
-    with pytest.raises(OpenDevError, match="no step sess0001.9"):
+    with pytest.raises(OpenDevError, match=r"no step sess0001\.9"):
         repo.back(to="sess0001.9")
 
 
@@ -324,6 +328,7 @@ async def test_links_modes_empty_folders_and_odd_names(bench: Undoing, project: 
     after = prints(root)
     bench.back()
     assert prints(root) == before
+    assert not bench.notices
     assert not (root / "m").exists()
     bench.back("redo")
     assert prints(root) == after
@@ -477,3 +482,31 @@ def prints(folder: Path) -> dict[str, tuple[int, bytes]]:
         )
         found[str(path.relative_to(folder))] = (mode, content)
     return found
+
+
+async def test_writes_too_large_to_hold_are_said(repo: Undoing, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oplog, "ANSWER_BYTES", 10)
+    await repo.step(Writes({"a.txt": "agent\n"}))
+    assert any("too large" in notice for notice in repo.notices)
+    assert repo.text("a.txt") == "agent\n"
+
+
+async def test_a_snapshot_that_takes_too_long_is_said_and_the_work_goes_on(repo: Undoing) -> None:
+    """D17."""
+    repo.settings = repo.settings.model_copy(update={"wait_s": 0.0001})
+    await repo.step(lambda: write(repo.root, {"a.txt": "agent\n"}), lambda: None, Writes({"b.txt": "b\n"}))
+    assert any("undo does not cover" in notice for notice in repo.notices)
+    repo.settings = repo.settings.model_copy(update={"wait_s": 60.0})
+    assert "what commands changed" in repo.back()
+    assert repo.text("b.txt") is None
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+async def test_only_the_foreground_agent_is_covered_and_only_when_it_is_on(
+    tmp_path: Path, enabled: bool
+) -> None:
+    bench = Bench(tmp_path, calls(call("write_file", file_path="f", content="x")), done())
+    bench.settings = bench.settings.model_copy(update={"undo": UndoSettings(enabled=enabled)})
+    await bench.run(session="sess0001", run_id="sess0001")
+    assert (bench.root / "f").exists()
+    assert bool(UndoSteps(bench.home / "runs/sess0001").all()) is enabled

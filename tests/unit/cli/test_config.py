@@ -1,8 +1,11 @@
 """`opendev config`: what is set, by whom, where, and changes that are checked first."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from opendev.cli.config import change_setting
+from opendev.cli.project import open_place
 
 from .conftest import CommandLine
 
@@ -207,6 +210,28 @@ def test_a_link_of_the_users_file_is_kept_and_a_projects_never_followed(cli: Com
     done = cli("config", "set", "--project", "temperature", "0")
     assert (done.code, "leads out of the project" in done.err) == (2, True)
     assert json.loads(dotfiles.read_text()) == {"model": "a/b", "temperature": 1}
+
+
+def test_d05_settings_set_at_once_are_all_there(cli: CommandLine) -> None:
+    values = {
+        "agents.max_depth": 1,
+        "agents.max_total": 2,
+        "retry.max_tries": 3,
+        "temperature": 1,
+        "max_tokens": 5,
+    }
+    place = open_place(cli.project)
+    with ThreadPoolExecutor(len(values)) as pool:
+        for done in [pool.submit(change_setting, place, key, str(value)) for key, value in values.items()]:
+            done.result()
+    kept = json.loads((cli.home / "settings.json").read_text())
+    assert kept == {
+        "agents": {"max_depth": 1, "max_total": 2},
+        "retry": {"max_tries": 3},
+        "temperature": 1,
+        "max_tokens": 5,
+    }
+    assert sorted(path.name for path in cli.home.iterdir()) == ["settings.json", "settings.lock"]
 
 
 @pytest.mark.req("CFG-11")

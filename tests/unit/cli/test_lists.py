@@ -6,6 +6,7 @@ import json
 import pytest
 from opendev.agents.specs import builtin_specs
 from opendev.tools.catalog import BUILTIN, RECIPE
+from opendev.tools.schema import card, card_shape
 
 from .conftest import CommandLine
 
@@ -33,6 +34,13 @@ def test_tools(cli: CommandLine) -> None:
         assert shown["parameters"]["type"] == "object"
         assert shown["effects"]
         assert shown["description"]
+        assert shown["card"].splitlines()[0] == name
+    edit = next(tool for tool in BUILTIN if tool.name == "edit_file")
+    args = edit.args.model_validate(
+        {"file_path": "a", "old_content": "b", "new_content": "c", "replace_all": True}
+    )
+    labels = [line.strip("[]").partition(":")[0] for line in card_shape(edit).splitlines()]
+    assert labels == [line.partition(":")[0] for line in card(edit, args).splitlines()]
     assert cli("tools", "show", "nope").code == 2
 
 

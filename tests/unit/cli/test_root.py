@@ -1,12 +1,17 @@
 """The root command: version, wrong usage, and help with an example everywhere."""
 
+import errno
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 from opendev import __version__
+from opendev.cli.border import border
 from opendev.cli.main import app
+from opendev.core.errors import ErrorKind, OpenDevError
 
 from .conftest import CommandLine
 
@@ -102,3 +107,26 @@ def test_a_broken_settings_file_stops_every_command_that_reads_it(cli: CommandLi
     for arguments in (("doctor",), ("models", "list"), ("tools", "run", "read_file"), ("-p", "x")):
         done = cli(*arguments)
         assert (done.code, done.out, f"{path}, line 2" in done.err) == (2, "", True), done.err
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (OSError(errno.EMFILE, "Too many open files"), "Too many open files"),
+        (MemoryError(), "no more memory"),
+        (RuntimeError("can't start new thread"), "no more threads"),
+    ],
+)
+def test_a_limit_of_the_machine_is_no_defect(error: Exception, why: str) -> None:
+    with pytest.raises(OpenDevError) as caught, border():
+        raise error
+    assert caught.value.info.kind is ErrorKind.INFRA
+    assert why in caught.value.info.message
+
+
+def test_a_folder_whose_name_is_no_utf_8_is_refused_by_its_name(cli: CommandLine) -> None:
+    odd = Path(os.fsdecode(os.fsencode(cli.project) + b"/bad\xff"))
+    odd.mkdir()
+    done = cli("--working-dir", str(odd), "config", "path")
+    assert done.code == 2
+    assert "bad\\xff is no UTF-8" in done.err

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from opendev.core.approval import ApprovalLevel
 from opendev.core.errors import ErrorKind, OpenDevError
-from opendev.core.events import ToolOutput
+from opendev.core.events import Event, ToolOutput
 from opendev.core.interrupt import InterruptToken
 from opendev.core.ports import ProcessInfo, ProcessState
 from opendev.core.tool import Limits, ToolContext
@@ -305,19 +305,18 @@ async def test_a_child_that_outlives_its_task_is_named(
 async def test_an_interrupt_or_a_cancel_during_start_up_ends_it(
     ctx: ToolContext, tasks: BackgroundTasks, marker: dict[str, str]
 ) -> None:
-    def printed() -> list[str]:
-        """What each has said: then it is known that it runs, and it is watched."""
-        return [Path(task.output).read_text() for task in tasks.tasks()]
-
+    shown: list[Event] = []
     token = InterruptToken()
-    work = asyncio.ensure_future(run(Args(command="echo uvicorn; sleep 60"), replace(ctx, interrupt=token)))
-    await until(lambda: printed() == ["uvicorn\n"])
+    watched = replace(ctx, interrupt=token, emit=shown.append)
+    work = asyncio.ensure_future(run(Args(command="echo uvicorn; sleep 60"), watched))
+    await until(lambda: len(shown) == 1)  # it is past its start, and watched
     token.set("stop")
     result = await work
     assert result.error is not None
     assert result.error.kind is ErrorKind.CANCELLED
-    work = asyncio.ensure_future(run(Args(command="echo uvicorn; sleep 60"), ctx))
-    await until(lambda: printed() == ["uvicorn\n"] * 2)
+    watched = replace(ctx, emit=shown.append)
+    work = asyncio.ensure_future(run(Args(command="echo uvicorn; sleep 60"), watched))
+    await until(lambda: len(shown) == 2)
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
         await work

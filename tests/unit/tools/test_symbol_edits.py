@@ -307,3 +307,11 @@ async def test_errors_after_an_edit_are_told_at_most_twenty(tmp_path: Path) -> N
     failed = await edit_file.TOOL.run(edit, ctx)
     assert not failed.ok
     assert "LSP" not in failed.text
+
+
+@pytest.mark.req("SYM-09")
+async def test_a_body_that_leaves_code_out_is_refused(tmp_path: Path) -> None:
+    ctx = context(tmp_path, "a.ts", SCRIPT, script())
+    with pytest.raises(OpenDevError, match="leaves code out"):
+        await replaced(ctx, "f", "const t = 1;\n// ... existing code ...\nreturn { v: t };", path="a.ts")
+    assert (tmp_path / "a.ts").read_text() == SCRIPT

@@ -176,6 +176,14 @@ def test_a_missing_git_is_told(repo: Path, tmp_path: Path) -> None:
     assert caught.value.info.kind == ErrorKind.INFRA
 
 
+def test_git_runs_where_the_search_path_of_this_process_is_empty(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert Git(repo, ENV).line("rev-parse", "--is-bare-repository") == "false"  # GitPython has found its git
+    monkeypatch.setenv("PATH", "")
+    assert Git(repo, ENV).line("rev-parse", "--is-bare-repository") == "false"
+
+
 def test_a_command_that_hangs_is_ended(repo: Path) -> None:
     slow = Git(repo, ENV, config=(("alias.wait", "!sleep 30"),), timeout_s=0.3)
     with pytest.raises(OpenDevError) as caught:

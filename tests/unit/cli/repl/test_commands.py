@@ -97,6 +97,7 @@ async def test_another_model_answers_from_the_next_turn_on(talk: Open) -> None:
 
 
 @pytest.mark.req("REPL-06", "MCP-09")
+@pytest.mark.slow
 async def test_a_connected_server_is_there_in_the_next_turn(talk: Open, folders: Folders) -> None:
     project, _ = folders
     server_of = {"command": sys.executable, "args": ["-S", PLAIN]}

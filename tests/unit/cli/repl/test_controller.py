@@ -242,6 +242,7 @@ async def test_a_command_that_changes_the_session_waits_for_nobody(talk: Open) -
 
 
 @pytest.mark.req("CMP-15")
+@pytest.mark.slow
 async def test_compact_between_two_turns_sums_up_at_once(talk: Open) -> None:
     def answer(seen: Any) -> Any:
         if seen.says("<messages>"):
@@ -299,3 +300,39 @@ async def test_a_front_end_needs_the_port_and_agents_know_none(talk: Open) -> No
     for room in ("agents", "actors", "tools", "context", "swarm"):
         for path in (ROOT / room).rglob("*.py"):
             assert "..ui" not in path.read_text(), path
+
+
+@pytest.mark.req("REPL-04", "SES-04")
+async def test_leaving_in_the_middle_ends_everything_and_the_session_goes_on_later(
+    talk: Open, folders: Folders
+) -> None:
+    server_of = call("run_command", {"command": "sleep 300", "background": True})
+    stuck = call("run_command", {"command": "touch begun; sleep 300"})
+    with ModelServer([server_of, stuck, text("Here again.")]) as server:
+        async with talk(server) as one:
+            await one.repl.submit("Begin.")
+            await until(lambda: (folders[0] / "begun").exists())
+            left = await one.repl.submit("/exit")
+            assert (left.leave, "1 background task is ended" in left.message) == (True, True)
+            run = one.repl.room.held.id
+        assert family(marker={RUN_MARK: run}) == ()
+        assert one.all("run_finished")[-1].status == "cancelled"
+        async with talk(server, resume=run) as two:
+            await two.say("Go on.")
+            assert (await two.seen("run_finished")).status == "done"
+        assert server.seen[2].says("Begin.")
+
+
+async def test_a_defect_in_a_turn_is_told_and_ends_it(talk: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ModelServer([text("Fine.")]) as server:
+        async with talk(server) as one:
+
+            def broken(*_: object) -> None:
+                raise ZeroDivisionError("nobody expected it")
+
+            with monkeypatch.context() as patch:
+                patch.setattr("opendev.cli.repl.room.foreground_task", broken)
+                await one.say("Hi.")
+            assert "nobody expected it" in one.notices
+            await one.say("Hi.")
+            assert (await one.seen("run_finished", 2)).status == "done"

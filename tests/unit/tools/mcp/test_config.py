@@ -1,6 +1,7 @@
 """The MCP files of the user and of a project, and the consent between them (MCP-09, T14, D05)."""
 
 import json
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,14 @@ def test_a_broken_file_is_told_of_and_never_overwritten(home: Path, project: Pat
     with pytest.raises(OpenDevError):
         change_user_file(home, lambda servers: servers.clear())
     assert (home / "mcp.json").read_text() == "{"
+
+
+@pytest.mark.parametrize("place", ["pipe", "/dev/zero", "/dev/tty", "."])
+def test_what_is_no_file_is_told_of_at_once(home: Path, project: Path, place: str) -> None:
+    project.mkdir(exist_ok=True)
+    os.mkfifo(project / "pipe")
+    (project / ".mcp.json").symlink_to(place)
+    assert "cannot be read" in load_mcp(home, project).refused[0]
 
 
 def test_variables_are_filled_in_everywhere_and_a_missing_one_is_named() -> None:

@@ -194,6 +194,37 @@ async def test_an_approval_is_answered_by_a_key_and_only_once(tmp_path: Path) ->
         assert answers[0].answer.digest == asks("npm install x").request.digest
 
 
+@pytest.mark.req("TUI-02", "TSK-06")
+async def test_a_plan_is_shown_whole_and_sent_back_with_a_note(tmp_path: Path) -> None:
+    plan = asks(
+        tool="present_plan", arguments={"plan_file_path": "p"}, keep="session", card="# Goal\n\n- all\x1b[2K"
+    )
+    async with on_terminal(tmp_path) as pty:
+        pty.talk.put(plan)
+        for text in (
+            "# Goal",
+            "- all\\x1b[2K",
+            "Approve the plan above?",
+            "Approve with its edits",
+            "Change it",
+        ):
+            await pty.sees(text)
+        pty.type("n")
+        await pty.sees("what should change ›")
+        pty.type("smaller")
+        await until(lambda: pty.screen.bottom.answer.text == "smaller")
+        pty.type("\x1b")  # back to the menu: nothing is decided
+        await pty.sees("y  Approve")
+        await until(lambda: pty.screen.menu)
+        pty.type("n")
+        await until(lambda: not pty.screen.menu)
+        pty.type("smaller steps\r")
+        await until(lambda: len(pty.talk.acts) == 1)
+        (act,) = pty.talk.acts
+        assert isinstance(act, AnswerApproval)
+        assert (act.answer.decision, act.answer.note) == ("deny", "smaller steps")
+
+
 @pytest.mark.req("TUI-02")
 async def test_esc_cancels_the_question_and_not_the_agent(tmp_path: Path) -> None:
     async with on_terminal(tmp_path) as pty:
