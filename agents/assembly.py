@@ -129,7 +129,7 @@ class Assembly:
             thinks=memory,
             thinking=ThinkingLevel.OFF if task.recipe or task.depth else settings.thinking,
             models={**settings.models, **task.models, Role.ACTION: model},
-            cover=cover_of(task, settings.undo, ports, files, dispatcher),
+            cover=cover_of(task, settings, ports, files, dispatcher),
         )
         sight.ctx = ctx
         dispatcher.on_result, dispatcher.persist = partial(note_result, ctx), ctx.transcript.result

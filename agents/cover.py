@@ -11,14 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..core.agent import AgentTask
+from ..core.approval import ApprovalLevel
 from ..core.chat import ToolCall
 from ..core.clock import iso
 from ..core.errors import ErrorInfo, OpenDevError
 from ..core.events import Notice
+from ..core.hooks import Hooks
 from ..core.session import SessionMeta
 from ..core.tool import Effect
 from ..core.undo import Blob, Change, Span, Step
 from ..policy.mode import INTERNAL
+from ..policy.rules import judge_command
 from ..store.layout import Layout
 from ..store.oplog import Operation, OperationLog
 from ..store.session_files import SessionFiles
@@ -28,7 +31,7 @@ from ..tools.dispatch import Dispatcher
 from ..tools.registry import ToolRegistry
 from ..worktrees.threads import uncut
 from ..worktrees.undo_store import Picture, UndoStore
-from .settings import AgentPorts, UndoSettings
+from .settings import AgentPorts, AgentSettings, UndoSettings
 from .undo import begun, finish, open_store
 
 SLOW = 2  # pictures that were not ready in time, until no more are made in this run
@@ -59,8 +62,11 @@ class Cover:
         settings: UndoSettings,
         files: SessionFiles,
         registry: ToolRegistry,
+        *,
+        as_sent: bool = False,
     ) -> None:
         self._task, self._settings, self._files, self._registry = task, settings, files, registry
+        self._as_sent = as_sent
         self._env, self._home, self._clock = ports.child_env, ports.home, ports.clock
         self._emit = ports.emit
         run = Layout(ports.home).run_path(task.session)
@@ -120,8 +126,16 @@ class Cover:
                 or not tool.effects & {Effect.WRITE, Effect.EXEC}
             ):
                 continue
-            kinds.add("write" if tool.name in LOGGED else "exec")
+            if not self._only_reads(call):
+                kinds.add("write" if tool.name in LOGGED else "exec")
         return "exec" if "exec" in kinds else "write" if kinds else ""
+
+    def _only_reads(self, call: ToolCall) -> bool:
+        """A command that is known to change nothing, and that nobody changes on the way."""
+        command = call.arguments.get("command")
+        if call.name != "run_command" or not isinstance(command, str) or not self._as_sent:
+            return False
+        return judge_command(command, ApprovalLevel.SEMI_AUTO, (self._root,)).decision == "allow"
 
     async def _ready(self) -> Picture | None:
         """A picture of this moment; None when there is none in time."""
@@ -311,12 +325,14 @@ class Cover:
 
 
 def cover_of(
-    task: AgentTask, settings: UndoSettings, ports: AgentPorts, files: SessionFiles, dispatcher: Dispatcher
+    task: AgentTask, settings: AgentSettings, ports: AgentPorts, files: SessionFiles, dispatcher: Dispatcher
 ) -> Cover | None:
     """A cover that has begun; None for an agent that works outside of the user's files, or when undo is turned off."""
-    if not settings.enabled or not task.session or task.parent:
+    if not settings.undo.enabled or not task.session or task.parent:
         return None
-    cover = Cover(task, ports, settings, files, dispatcher.registry)
+    hooked = settings.hooks.own != Hooks() or settings.hooks.projects != Hooks()
+    as_sent = not hooked and task.approve is not ApprovalLevel.MANUAL
+    cover = Cover(task, ports, settings.undo, files, dispatcher.registry, as_sent=as_sent)
     cover.watch(dispatcher)
     cover.begin()
     return cover

@@ -47,6 +47,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     given = parser.parse_args()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # every start would compile everything
     rows: dict[str, list[dict[str, float]]] = {}
     for number in range(given.rounds + 1):  # the first round warms caches and does not count
         for name, found in _round().items():

@@ -1,6 +1,8 @@
 """The root command: `opendev -p PROMPT`, its options, and the sub-commands."""
 
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +18,7 @@ from ..core.exits import Exit
 from .border import border
 from .lazy import LazyGroup
 from .stdio import say
+from .unstarted import unstarted
 
 if TYPE_CHECKING:
     from .task import PromptOptions
@@ -203,12 +206,13 @@ def run(arguments: list[str]) -> int:
         with border():
             code = app(arguments, standalone_mode=False)
     except OpenDevError as error:
-        return _complain(error.info)
+        return _complain(error.info, arguments)
     except typer.Abort:
         return int(Exit.INTERRUPTED)
     except TyperException as error:  # typer carries a click of its own: click's classes would never match
         return _complain(
-            ErrorInfo(kind=ErrorKind.USAGE, message=error.format_message(), hint="See opendev --help.")
+            ErrorInfo(kind=ErrorKind.USAGE, message=error.format_message(), hint="See opendev --help."),
+            arguments,
         )
     except KeyboardInterrupt:
         return int(Exit.INTERRUPTED)
@@ -224,6 +228,10 @@ def end_of_output(code: int) -> int:
     return code
 
 
-def _complain(info: ErrorInfo) -> int:
+def _complain(info: ErrorInfo, arguments: Sequence[str] = ()) -> int:
     sys.stderr.write(f"opendev: {info.sentence()}\n")
-    return int(exit_of(info.kind))
+    code = int(exit_of(info.kind))
+    if told := unstarted(arguments, info, code):
+        with suppress(OpenDevError):  # it is told on standard error
+            say(told)
+    return code

@@ -57,7 +57,7 @@ class Murmur(io.TextIOWrapper):
 
 def murmur(stream: TextIO, fd: int) -> TextIO:
     """``stream``, which is on ``fd``, as such a stream."""
-    raw = os.fdopen(fd, "wb", closefd=fd != 2)  # noqa: PLR2004 - that of the process stays open
+    raw = os.fdopen(fd, "wb", closefd=fd != 2)
     return Murmur(raw, encoding=stream.encoding, errors="backslashreplace", line_buffering=True)
 
 

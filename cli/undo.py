@@ -30,10 +30,8 @@ def undo(
         ),
     ] = "",
 ) -> None:
-    """Reverse what the agent's last step changed; your own later edits stay. Example: opendev undo
-
-    The diff is shown first. On a terminal you are asked; elsewhere it is done at once, for --to ID brings it back.
-    """
+    """Reverse what the agent's last step changed; your own later edits stay. Example: opendev undo"""
+    # After the diff a terminal is asked. Elsewhere it is done at once: a question would hang, and --to ID brings it back.
     project = open_project(context.obj)
     if listed:
         found = [

@@ -5,7 +5,7 @@ run_command, list_processes, get_process_output, kill_process, ask_user, batch_t
 rename_symbol, replace_symbol_body, insert_before_symbol, insert_after_symbol, write_todos, update_todo, complete_todo, list_todos, spawn_subagent,
 get_subagent_output, task_complete, fetch_url, web_search, capture_web_screenshot, open_browser, capture_screenshot, analyze_image, read_pdf,
 notebook_edit (Catalogue T); replace_text, rewrite_code, delete_file, move_file (recipe steps);
-files, held, walk, mass_edit, blocking, child, search_worker, todo_list, subagent_result, promotion, questions, installs, pages, outside, pdf_worker,
+files, held, walk, mass_edit, blocking, child, started, search_worker, todo_list, subagent_result, promotion, questions, installs, web_install, pages, outside, pdf_worker,
 symbol_edit, symbol_insert, diagnostics (shared by them); web/ (engines, guard, crawl); edit/ (the nine passes),
 shell/ (processes), lsp/ (language servers); search_tools, invoke_skill, skills (what is found when needed), mcp/ (external servers).
 """

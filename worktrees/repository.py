@@ -92,6 +92,12 @@ def open_repository(repo: Path, env: Mapping[str, str]) -> Repository:
 
 
 def _places(git: Git) -> tuple[Path, Path, Path]:
+    if len(str(git.folder).splitlines()) > 1:
+        raise OpenDevError(
+            ErrorKind.GIT,
+            f"The path {str(git.folder)!r} holds a line break, which git's own files for worktrees cannot.",
+            "Rename the folder, or clone the repository to another.",
+        )
     reply = git.run("rev-parse", "--is-bare-repository", "--is-inside-work-tree", ok=(0, 128))
     if reply.code or reply.text.split() != ["false", "true"]:
         raise OpenDevError(

@@ -18,6 +18,7 @@ from ..task import PromptOptions, check_options
 from .fan import Fan
 from .managers import ApprovalManager, ConfigManager, ModeManager, SessionManager
 from .mentions import ProjectFiles
+from .recall import recalled
 from .room import Room
 from .turns import Turns
 
@@ -161,6 +162,8 @@ async def converse(
     check_options(config.project, options)
     controller = Controller(config, SessionManager(config.project, options.resume), options)
     controller.open()
+    if options.resume is not None:
+        controller.say(await asyncio.to_thread(recalled, controller.sessions.held))
     try:
         yield controller
     finally:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from ...core.events import EPHEMERAL, Event, Notice
 
 LIMIT = 5_000
+EARLY = 100
 
 
 class _Reader:
@@ -33,9 +34,12 @@ class Fan:
     def __init__(self) -> None:
         self._readers: set[_Reader] = set()
         self._closed = False
+        self._early: deque[Event] = deque(maxlen=EARLY)  # before there is any screen; the first one gets them
 
     def put(self, event: Event) -> None:
         """Show the event on every screen."""
+        if not self._readers:
+            self._early.append(event)
         for reader in self._readers:
             reader.push(event)
 
@@ -46,8 +50,10 @@ class Fan:
             reader.news.set()
 
     def subscribe(self) -> AsyncIterator[Event]:
-        """Everything from now on."""
+        """Everything from now on, and what no screen has seen yet."""
         reader = _Reader()
+        while self._early:
+            reader.push(self._early.popleft())
         self._readers.add(reader)
         return self._read(reader)
 

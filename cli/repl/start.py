@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Coroutine, Generator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,8 @@ def run_conversation(working_dir: Path | None, overrides: Mapping[str, Any], opt
     with own_stdio() as stdio:
         code, again = asyncio.run(_talk(working_dir, overrides, options, stdio))
     if again:
-        say(f"To go on: opendev --resume {again}\n")
+        with contextlib.suppress(OpenDevError):  # the terminal is gone: nobody reads it
+            say(f"To go on: opendev --resume {again}\n")
     return int(code)
 
 
@@ -36,31 +37,51 @@ async def _talk(
 ) -> tuple[Exit, str]:
     from ...ui.repl.screen import talk
 
-    code = Exit.DONE
-    async with converse(working_dir, overrides, options) as conversation:
-        layout, project = conversation.sessions.layout, conversation.config.project
-        with stdio.diverted(layout.run(conversation.sessions.held.id) / "runtime.log"):
-            try:
-                with _ended_by_signals():
-                    await talk(conversation, history=layout.project(project.path) / "history", out=stdio.out)
-            except asyncio.CancelledError:
-                code = Exit.INTERRUPTED
-            await (
-                conversation.close()
-            )  # before the terminal is its own again: Ray's last words go into the log
-        held = conversation.sessions.held
+    with _signals() as stop:
+        async with converse(working_dir, overrides, options) as conversation:
+            layout, project = conversation.sessions.layout, conversation.config.project
+            with stdio.diverted(layout.run(conversation.sessions.held.id) / "runtime.log"):
+                history = layout.project(project.path) / "history"
+                code = await stop.unless(talk(conversation, history=history, out=stdio.out))
+                await (
+                    conversation.close()
+                )  # before the terminal is its own again: Ray's last words go into the log
+            held = conversation.sessions.held
     return code, held.id if held.files.transcript.exists() else ""
 
 
+class _Stop:
+    """A signal ends the screen, or keeps it from coming up; what runs is then ended as when the user leaves, undisturbed."""
+
+    def __init__(self) -> None:
+        self._screen: asyncio.Task[None] | None = None
+        self._wanted = False
+
+    def __call__(self) -> None:
+        self._wanted = True
+        if self._screen is not None:
+            self._screen.cancel()
+
+    async def unless(self, screen: Coroutine[Any, Any, None]) -> Exit:
+        """Show the screen to its end; the exit code. Raises what it raises."""
+        self._screen = asyncio.create_task(screen)
+        if self._wanted:
+            self._screen.cancel()
+        await asyncio.wait({self._screen})
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self)  # the screen had it, or its keys
+        if self._screen.cancelled():
+            return Exit.INTERRUPTED
+        self._screen.result()
+        return Exit.DONE
+
+
 @contextlib.contextmanager
-def _ended_by_signals() -> Generator[None]:
-    """SIGTERM and SIGHUP end the screen; what runs is then ended as when the user leaves."""
-    loop, this = asyncio.get_running_loop(), asyncio.current_task()
-    numbers = (signal.SIGTERM, signal.SIGHUP)
-    for number in numbers:
-        loop.add_signal_handler(number, lambda: this and this.cancel())
+def _signals() -> Generator[_Stop]:
+    loop, stop = asyncio.get_running_loop(), _Stop()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, stop)
     try:
-        yield
+        yield stop
     finally:
-        for number in numbers:
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             loop.remove_signal_handler(number)

@@ -34,14 +34,15 @@ async def test_a_day_at_the_terminal(
         term.type("opendev --plain")
         await term.sees("0% context")
         await _task_and_approval(term)
-        await until(made.exists)
+        await term.waits(made.exists, "the command did not run")
         await term.sees("is there.")
+        await _idle(term)
         await _interrupt(term)
         if columns == 80:
             await _resize(term)
             await _away_and_back(term)
         term.type("/undo")
-        await until(lambda: not made.exists())
+        await term.waits(lambda: not made.exists(), "nothing was undone")
         await term.sees("Undid step")
         (run_id,) = sandbox.runs()
         term.type("/exit")
@@ -52,6 +53,7 @@ async def test_a_day_at_the_terminal(
         await term.sees("0% context" if not server.seen else "context")
         term.type("do you remember?")
         await term.sees("I remember.")
+        await _idle(term)
         term.key("C-d")
         await term.rests()
         term.type("stty -a > last")
@@ -84,6 +86,15 @@ async def _interrupt(term: Tmux) -> None:
     await term.sees("queued")
     term.key("Escape")
     await term.sees("interrupted")
+    await _idle(term)
+
+
+async def _idle(term: Tmux) -> None:
+    def idle() -> bool:
+        shown = term.screen()  # one picture: between two of them the rows at the bottom are drawn anew
+        return "% context" in shown and "Working" not in shown and "Stopping" not in shown
+
+    await term.waits(idle, "it works on")
 
 
 async def _resize(term: Tmux) -> None:

@@ -55,7 +55,8 @@ def untouched(bench: Bench, *words: str) -> str:
     """The complaint of a command that is refused and starts nothing."""
     before = fingerprint(bench.repo)
     done = bench.opendev("swarm", *words, "--runtime", "local", "--output", "json")
-    assert (done.code, done.stdout) == (2, ""), done
+    told = json.loads(done.stdout)
+    assert (done.code, told["exit_code"], told["tasks"], told["run_id"]) == (2, 2, [], ""), done
     assert bench.sandbox.runs() == []
     assert git(bench.repo, "branch", "--list", "swarm/*") == ""
     bench.assert_tidy(before)

@@ -132,14 +132,14 @@ SLOW = (
 
 def waiting(bench: Bench) -> dict[str, str | bytes | None]:
     """The script of SLOW: it writes its number to ``pid`` and goes on once ``go`` is there."""
-    return {"wait.sh": f"echo $$ > {bench.home}/pid\nwhile ! test -e {bench.home}/go; do sleep 0.1; done\n"}
+    return {"wait.sh": f"echo $$ > {bench.place}/pid\nwhile ! test -e {bench.place}/go; do sleep 0.1; done\n"}
 
 
 def started(bench: Bench, *words: str) -> "subprocess.Popen[str]":
     """A run of SLOW whose slow command has begun and whose quick ticket has landed."""
     file = bench.tickets(*SLOW, verify="true")
     process = bench.start("swarm", "run", str(file), "--output", "json", *(words or ("--runtime", "local")))
-    wait_for(lambda: process.poll() is not None or ((bench.home / "pid").exists() and landed(bench)))
+    wait_for(lambda: process.poll() is not None or ((bench.place / "pid").exists() and landed(bench)))
     return process
 
 
@@ -149,7 +149,7 @@ def landed(bench: Bench) -> bool:
 
 
 def resumed(bench: Bench, run: str) -> Ended:
-    (bench.home / "go").touch()
+    (bench.place / "go").touch()
     done = bench.opendev("swarm", "resume", run, "--runtime", "local", "--output", "json")
     assert (done.code, done.statuses) == (0, dict.fromkeys(("quick", "slow", "later"), "merged"))
     assert sorted(bench.commits()) == ["Do later.", "Do quick.", "Do slow."]
@@ -226,7 +226,7 @@ def test_kill_minus_nine_during_work_leaves_no_process_and_resumes(bench: Bench)
     before = fingerprint(bench.repo)
     process = started(bench)
     (run,) = bench.sandbox.runs()
-    pid = int((bench.home / "pid").read_text())
+    pid = int((bench.place / "pid").read_text())
     process.kill()
     bench.wait(process)
     wait_for(lambda: not Path(f"/proc/{pid}").exists() and not marked(run), 20)
@@ -259,7 +259,7 @@ def test_of_three_resumes_at_once_one_goes_on(bench: Bench) -> None:
     (run,) = bench.sandbox.runs()
     process.kill()
     bench.wait(process)
-    (bench.home / "go").touch()
+    (bench.place / "go").touch()
     words = ("swarm", "resume", run, "--runtime", "local", "--output", "json")
     ended = [bench.wait(one) for one in [bench.start(*words) for _ in range(3)]]
     assert sorted(done.code for done in ended) == [0, 2, 2], ended
@@ -275,13 +275,13 @@ def test_under_ray_a_dead_worker_and_a_dead_driver(bench: Bench) -> None:
     process = started(bench, "--runtime", "ray")
     (run,) = bench.sandbox.runs()
     assert process.poll() is None, bench.wait(process)
-    shell = int((bench.home / "pid").read_text())
+    shell = int((bench.place / "pid").read_text())
     worker = worker_of(shell)
-    (bench.home / "pid").unlink()
+    (bench.place / "pid").unlink()
     os.kill(worker, signal.SIGKILL)  # the ticket is tried again in another worker
-    wait_for(lambda: process.poll() is not None or (bench.home / "pid").exists())
+    wait_for(lambda: process.poll() is not None or (bench.place / "pid").exists())
     assert process.poll() is None, bench.wait(process)
-    assert int((bench.home / "pid").read_text()) != shell
+    assert int((bench.place / "pid").read_text()) != shell
     process.kill()  # the driver itself
     bench.wait(process)
     wait_for(lambda: not marked(run) and not bench.sessions(), 30)

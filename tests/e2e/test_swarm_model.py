@@ -204,7 +204,7 @@ def test_a_ticket_without_recipe_needs_a_model(bench: Bench) -> None:
     before = fingerprint(bench.repo)
     file = bench.tickets(task("one"), task("two", put("t.txt", "")))
     done = bench.opendev("swarm", str(file), "--runtime", "local", "--output", "json")
-    assert (done.code, done.stdout) == (2, "")
+    assert (done.code, json.loads(done.stdout)["exit_code"]) == (2, 2)
     assert "OPENDEV_MODEL" in done.stderr
     assert "one" in done.stderr
     bench.assert_tidy(before)

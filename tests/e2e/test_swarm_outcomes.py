@@ -70,6 +70,7 @@ def test_a_textual_conflict_keeps_the_branch_of_the_loser(bench: Bench) -> None:
 @pytest.mark.req("SWM-09")
 def test_a_branch_that_moves_during_the_verification_is_rebased_upon(bench: Bench) -> None:
     flag = bench.place / "moved"
+    bench.sandbox.env["OPENDEV_SANDBOX__MODE"] = "off"  # it stands in for somebody else
     move = (
         f"cd {bench.repo} && c=$(GIT_AUTHOR_NAME=B GIT_AUTHOR_EMAIL=b@b GIT_COMMITTER_NAME=B GIT_COMMITTER_EMAIL=b@b"
         " git commit-tree -p swarm/x -m Foreign swarm/x^{tree}) && git update-ref refs/heads/swarm/x $c"

@@ -18,7 +18,7 @@ def prompt(sandbox: Sandbox, runtime: str = "local", *more: str) -> str:
 
 
 @pytest.mark.req("UND-07", "C-24", "CLI-03")
-@pytest.mark.parametrize("runtime", ["local", pytest.param("ray", marks=pytest.mark.ray)])
+@pytest.mark.parametrize("runtime", ["local", pytest.param("ray", marks=[pytest.mark.ray, pytest.mark.soak])])
 def test_a_step_of_a_prompt_is_shown_and_reversed_and_comes_again(
     sandbox: Sandbox, serve: Serve, runtime: str
 ) -> None:

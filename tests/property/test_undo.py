@@ -123,7 +123,7 @@ async def play(script: list[tuple[str, object]]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 @given(SCRIPT)
 def test_the_users_edits_stay_and_steps_are_reversed_or_refused(script: list[tuple[str, object]]) -> None:
     asyncio.run(play(script))

@@ -3,7 +3,7 @@
 import shlex
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Self
 from uuid import uuid4
@@ -59,19 +59,20 @@ class Tmux:
         """The screen and what has scrolled away."""
         return self._tmux("capture-pane", "-p", "-J", "-t", "t", "-S", "-2000")
 
-    async def sees(self, text: str, *, seconds: float = 40) -> None:
+    async def sees(self, text: str) -> None:
         """Wait until ``text`` is on the screen."""
-        try:
-            await until(lambda: text in self.screen(), seconds)
-        except TimeoutError:
-            pytest.fail(f"{text!r} did not appear on:\n{self.everything()}")
+        await self.waits(lambda: text in self.screen(), f"{text!r} did not appear")
 
-    async def rests(self, *, seconds: float = 40) -> None:
+    async def rests(self) -> None:
         """Wait until the shell's own prompt is the last line again."""
+        await self.waits(lambda: self.screen().rstrip().endswith(PROMPT.strip()), "it did not end")
+
+    async def waits(self, condition: Callable[[], bool], otherwise: str) -> None:
+        """Wait for it; where it does not come the test fails and shows the terminal."""
         try:
-            await until(lambda: self.screen().rstrip().endswith(PROMPT.strip()), seconds)
+            await until(condition, 40)
         except TimeoutError:
-            pytest.fail(f"it did not end:\n{self.everything()}")
+            pytest.fail(f"{otherwise}:\n{self.everything()}")
 
     def _tmux(self, *arguments: str) -> str:
         done = subprocess.run(

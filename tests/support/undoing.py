@@ -1,5 +1,6 @@
 """A project with an agent's session around it, whose answers are played by the test: undo as the user sees it."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from opendev.agents.undo import Undo
 from opendev.core.agent import AgentTask
 from opendev.core.chat import ToolCall
 from opendev.core.clock import SystemClock
+from opendev.core.events import Event
 from opendev.store.layout import Layout
 from opendev.store.sessions import SessionStore
 from opendev.tools.catalog import BUILTIN
@@ -48,6 +50,10 @@ class Undoing:
     def notices(self) -> list[str]:
         return [event.text for event in self.log.events if event.kind == "notice"]
 
+    def _emit(self, event: Event) -> None:
+        asyncio.get_running_loop()  # mail is only sent from there
+        self.log(event)
+
     def cover(self, prompt: str = "do it") -> Cover:
         task = AgentTask(
             id=f"main-{self.session}",
@@ -63,7 +69,7 @@ class Undoing:
             ask=People(),
             spawner=FakeSpawner(),
             symbols=FakeSymbols(),
-            emit=self.log,
+            emit=self._emit,
             clock=SystemClock(),
             child_env=ENV,
             home=self.home,

@@ -1,4 +1,4 @@
 """Finding the place an edit means (Catalogue E), and writing nothing else.
 
-Rooms: canonical, chain, diff, document, indent, nearest, passes, splice.
+Rooms: canonical, chain, diff, document, elided, indent, nearest, passes, splice.
 """

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, cast
@@ -102,11 +103,15 @@ async def connect(
 ) -> AsyncGenerator[Session]:
     """A server that has answered the handshake; it is gone, with all it started, when the block is left.
 
-    ``login`` is a person who can be sent to a login. ``env`` is the whole environment of a stdio server, under its own. ``on_changed``: its tools changed; ``on_closed``: the
-    connection ended. Enter and leave in one task. Raises ``OpenDevError``: not found, infra, denied (it wants a login).
+    ``login`` is a person who can be sent to a login. ``env`` is the whole environment of a stdio server, under its own.
+    ``on_changed``: its tools changed; ``on_closed``: the connection ended. Enter and leave in one task.
+
+    Raises ``OpenDevError``: not found, infra, denied (it wants a login).
     """
     from mcp.client import Client
 
+    for logger in ("mcp", "client"):  # what the SDK logs we tell ourselves, without the addresses of logins
+        logging.getLogger(logger).setLevel(logging.CRITICAL)
     peer = _Peer(server.name)
     process: ServerProcess | None = None
     if server.transport == "stdio":

@@ -1,7 +1,6 @@
 """OAuth for MCP servers with an address, by the official SDK: the saved login is used and renewed; only a person begins one (X12)."""
 
 import asyncio
-import logging
 import re
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -28,7 +27,6 @@ def authorizer(server: McpServer, login: Login | None, deny: Callable[[OpenDevEr
 
     if not server.home or any(name.casefold() == "authorization" for name in server.headers):
         return None
-    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it logs flows with all their addresses
     flow = _Flow(server, login, deny)
 
     class Authorizer(httpx2.Auth):

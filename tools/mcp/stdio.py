@@ -20,6 +20,8 @@ GRACE_S = 1.0  # after its input was closed, and again after SIGTERM
 _TAIL = 30  # last lines of noise that are kept
 _LINE = 300  # characters of one of them
 _CHUNK = 65_536
+_STARTS = 20  # of objects in one line of noise that are looked at
+_DECODER = json.JSONDecoder()
 
 
 class ServerProcess:
@@ -66,14 +68,13 @@ class ServerProcess:
             text = line.decode("utf-8", "replace").strip()
             if not text:
                 continue
-            try:
-                value: Any = json.loads(text)
-            except (ValueError, RecursionError):
-                value = None
-            if isinstance(value, dict) and "jsonrpc" in value:
-                return cast("JsonObject", value)
+            value = _parsed(text)
+            if value is not None:
+                return value
             self.skipped += 1
             self.noise.append(text[:_LINE])
+            if (answer := _answer_in(text)) is not None:
+                return answer
         return None
 
     async def send(self, text: str) -> None:
@@ -132,3 +133,29 @@ class ServerProcess:
             )
         if rest.strip():
             self.noise.append(rest.decode("utf-8", "replace"))
+
+
+def _parsed(text: str) -> JsonObject | None:
+    """The message that a whole line is; None for what is none."""
+    try:
+        return _message(json.loads(text))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _message(value: Any) -> JsonObject | None:
+    return cast("JsonObject", value) if isinstance(value, dict) and "jsonrpc" in value else None
+
+
+def _answer_in(text: str) -> JsonObject | None:
+    """An answer that noise without a line end stands around. Requests in there are not believed: some servers log what they get."""
+    start = text.find("{") if '"jsonrpc"' in text else -1
+    for _ in range(_STARTS):
+        if start < 0:
+            break
+        with contextlib.suppress(ValueError, RecursionError):
+            found = _message(_DECODER.raw_decode(text, start)[0])
+            if found is not None and "id" in found and not {"result", "error"}.isdisjoint(found):
+                return found
+        start = text.find("{", start + 1)
+    return None

@@ -4,20 +4,17 @@ import asyncio
 from pathlib import Path
 from typing import ClassVar
 
-from ....core.chat import AssistantMessage, MessageClass, UserMessage
 from ....core.errors import ErrorKind, OpenDevError
 from ....core.ops import COMPACT
 from ....core.session import SessionEntry, Spent
 from ....store.atomic import write_atomic
-from ....store.sessions import OpenSession
 from ....ui.repl.ports import Command, CommandResult
 from ....ui.session_export import Format, export
 from .. import undoing
 from ..base import Handler, Run, choose, need, run, split, told
+from ..recall import recalled
 
 _LISTED = 15
-_SHOWN = 4  # messages, after a session was resumed
-_CHARS = 400
 _FORMATS: dict[str, Format] = {"md": "md", "json": "json", "html": "html"}
 
 
@@ -59,10 +56,10 @@ class SessionHandler(Handler):
 
     async def _clear(self, _rest: str) -> CommandResult:
         before = self.repl.sessions.held
-        kept = before.files.transcript.exists()
+        ended, kept = self._ended(), before.files.transcript.exists()
         await self.repl.switch(None)
         saved = f"The session {before.id} is saved: /resume {before.id}. " if kept else ""
-        return told(f"{saved}This is a new session.", clear=True)
+        return told(f"{ended}{saved}This is a new session.", clear=True)
 
     def _compact(self, _rest: str) -> CommandResult:
         if not self.repl.sessions.held.files.history():
@@ -82,9 +79,12 @@ class SessionHandler(Handler):
         )
 
     def _exit(self, _rest: str) -> CommandResult:
+        return CommandResult(success=True, message=self._ended().strip(), leave=True)
+
+    def _ended(self) -> str:
+        """What leaving the session ends."""
         running = len(self.repl.room.figures.running)
-        ended = f"{running} background task{'s are' if running > 1 else ' is'} ended. " if running else ""
-        return CommandResult(success=True, message=ended.strip(), leave=True)
+        return f"{running} background task{'s are' if running > 1 else ' is'} ended. " if running else ""
 
     async def _export(self, rest: str) -> CommandResult:
         return await asyncio.to_thread(self._write, rest, await self.repl.room.settle())
@@ -115,9 +115,7 @@ class SessionHandler(Handler):
         if id == self.repl.sessions.held.id:
             return told("That is the session you are in.")
         await self.repl.switch(id)
-        held = self.repl.sessions.held
-        head = f"Session {held.id}: {held.meta().title}".rstrip(": ")
-        return told("\n".join([head, *_last(held)]), clear=True)
+        return told(await asyncio.to_thread(recalled, self.repl.sessions.held), clear=True)
 
     async def _sessions(self, rest: str) -> CommandResult:
         return await choose(rest, {"list": self._list, "delete": self._delete}, "list")
@@ -148,14 +146,3 @@ class SessionHandler(Handler):
         """The session, by its id or the beginning of it that no other has."""
         found = [e.sessionId for e in self.repl.sessions.store.entries() if e.sessionId.startswith(given)]
         return found[0] if len(found) == 1 else given
-
-
-def _last(held: OpenSession) -> list[str]:
-    """The last words of both sides."""
-    said: list[str] = []
-    for message in held.files.history():
-        if isinstance(message, UserMessage) and message.msg_class is MessageClass.USER:
-            said.append(f"> {message.content}")
-        elif isinstance(message, AssistantMessage) and message.content.strip():
-            said.append(message.content.strip())
-    return [text[:_CHARS] + ("…" if len(text) > _CHARS else "") for text in said[-_SHOWN:]]

@@ -4,9 +4,11 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from opendev.agents.settings import UndoSettings
+from opendev.agents.undo import open_store
 from opendev.core.chat import ToolCall
 from opendev.core.errors import ErrorKind, OpenDevError
 from opendev.store import oplog, undo_steps
@@ -178,6 +180,7 @@ async def test_a_turn_that_changed_nothing_is_no_step(repo: Undoing) -> None:
         repo.back()
 
 
+@pytest.mark.slow
 async def test_steps_go_back_and_come_again_one_by_one_or_together(repo: Undoing) -> None:
     for number in range(1, 5):
         await repo.step(Writes({"n.txt": f"{number}\n"}), lambda: None)
@@ -277,7 +280,8 @@ async def test_an_ignored_file_that_a_tool_wrote_comes_back_from_the_log(repo: U
     assert repo.text("build/new") is None
 
 
-@pytest.mark.parametrize("project", ["git", "none"])
+@pytest.mark.slow
+@pytest.mark.parametrize("project", ["git", pytest.param("none", marks=pytest.mark.soak)])
 async def test_links_modes_empty_folders_and_odd_names(bench: Undoing, project: str) -> None:
     root = bench.root
     if project == "git":
@@ -382,6 +386,8 @@ async def test_the_home_folder_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
     await bench.step(lambda: write(bench.root, {"f": "x"}))
     assert any("home folder" in notice for notice in bench.notices)
     assert not (bench.home / "snapshot").exists()
+    with pytest.raises(OpenDevError, match="home folder"):
+        open_store(Path("/"), bench.home, ENV, UndoSettings())
 
 
 async def test_a_project_in_a_part_of_a_repository_follows_the_rules_above_it(tmp_path: Path) -> None:
@@ -444,6 +450,7 @@ async def test_a_step_whose_process_was_killed_is_refused_with_its_files(repo: U
     await cover.close()
 
 
+@pytest.mark.slow
 async def test_steps_are_bounded_and_the_oldest_lets_go(
     repo: Undoing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -510,3 +517,32 @@ async def test_only_the_foreground_agent_is_covered_and_only_when_it_is_on(
     await bench.run(session="sess0001", run_id="sess0001")
     assert (bench.root / "f").exists()
     assert bool(UndoSteps(bench.home / "runs/sess0001").all()) is enabled
+
+
+async def test_a_command_that_only_reads_takes_no_snapshot(tmp_path: Path) -> None:
+    looks = calls(call("run_command", command="ls -l | head -3"))
+    bench = Bench(tmp_path, looks, calls(call("run_command", "2", command="touch x; ls")), done())
+    bench.settings = bench.settings.model_copy(update={"undo": UndoSettings(enabled=True, wait_s=60)})
+    seen: list[bool] = []
+    shell = bench.shell.run
+
+    async def run(*args: Any, **named: Any) -> Any:
+        seen.append(any(step.spans[-1].open for step in UndoSteps(bench.home / "runs/sess0001").all()))
+        return await shell(*args, **named)
+
+    bench.shell.run = run
+    await bench.run(session="sess0001", run_id="sess0001")
+    assert seen == [False, True]
+    assert UndoSteps(bench.home / "runs/sess0001").all() == ()  # the shell is a fake, and touched nothing
+
+
+async def test_without_git_the_work_goes_on_and_a_notice_says_what_undo_does_not_cover(
+    bench: Undoing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_: object) -> None:
+        raise OpenDevError(ErrorKind.INFRA, "git could not be started.")
+
+    monkeypatch.setattr("opendev.agents.cover.open_store", missing)
+    await bench.step(Writes({"a.txt": "x"}))
+    assert bench.text("a.txt") == "x"
+    assert "git could not be started." in bench.notices[0]

@@ -53,7 +53,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, at: int, error: BaseException) -> l
     return count
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 async def test_a_kill_at_every_write_is_finished_by_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,7 +98,7 @@ async def test_a_cut_undo_is_finished_around_what_the_user_did_since(
     assert [step.undone for step in bench.undo().steps()] == [True]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 async def test_a_disk_that_refuses_leaves_everything_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

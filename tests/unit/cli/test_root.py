@@ -98,7 +98,7 @@ def test_without_a_terminal_the_way_is_named(cli: CommandLine) -> None:
         assert 'opendev -p "' in done.err
     for arguments in (("--plain", "-p", "x"), ("--plain", "doctor"), ("--output", "json")):
         done = cli(*arguments)
-        assert (done.code, done.out) == (2, "")
+        assert (done.code, bool(done.out)) == (2, "json" in arguments)
         assert "does not go with" in done.err or "goes with -p only" in done.err
 
 
@@ -130,3 +130,23 @@ def test_a_folder_whose_name_is_no_utf_8_is_refused_by_its_name(cli: CommandLine
     done = cli("--working-dir", str(odd), "config", "path")
     assert done.code == 2
     assert "bad\\xff is no UTF-8" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("-p hi --output json --approve atuo", 2),
+        ("-p hi --output=stream-json --no-such", 2),
+        ("--output json", 2),
+        ("swarm run gone.toml --output json", 2),
+        ("swarm resume gone --output stream-json", 2),
+    ],
+)
+def test_where_json_is_asked_for_a_command_that_cannot_start_prints_json(
+    cli: CommandLine, words: str, code: int
+) -> None:
+    done = cli(*words.split())
+    told = done.json()
+    assert (done.code, told["exit_code"], told["status"]) == (code, code, "failed")
+    assert told["error"]["message"] in done.err
+    assert ("run_id" in told, told.get("kind")) == ("swarm" in words, "report" if "stream" in words else None)

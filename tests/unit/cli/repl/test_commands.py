@@ -10,7 +10,7 @@ from opendev.cli.repl.base import Handler
 from opendev.cli.repl.controller import Controller
 from opendev.cli.repl.dispatch import HANDLERS
 from opendev.core.approval import Mode
-from opendev.store.consent import agree, read_foreign
+from opendev.store.consent import agree, foreign_files, read_foreign
 from support.model_server import ModelServer, call, text
 
 from .conftest import MODEL, Opened
@@ -296,6 +296,7 @@ async def test_commands_of_the_user_and_after_consent_of_the_project(talk: Open,
             refused = await said(one.repl, "/deploy", ok=False)
             assert "opendev config trust .opendev/commands/deploy.md" in refused
             path = (theirs / "deploy.md").resolve()
+            assert path in foreign_files(project)
             agree(home, str(path), read_foreign(path)[1])
             await one.say("/deploy")
             assert server.seen[2].says("Deploy it.")

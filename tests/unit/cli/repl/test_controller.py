@@ -318,6 +318,7 @@ async def test_leaving_in_the_middle_ends_everything_and_the_session_goes_on_lat
         assert family(marker={RUN_MARK: run}) == ()
         assert one.all("run_finished")[-1].status == "cancelled"
         async with talk(server, resume=run) as two:
+            assert "> Begin." in (await two.seen("notice")).text
             await two.say("Go on.")
             assert (await two.seen("run_finished")).status == "done"
         assert server.seen[2].says("Begin.")

@@ -42,7 +42,9 @@ async def test_a_screen_that_sleeps_is_bounded_and_told(monkeypatch: pytest.Monk
 
 async def test_two_screens_see_the_same_and_one_may_leave() -> None:
     fan = Fan()
+    fan.put(Notice(level="info", text="before any screen"))
     first: Any = fan.subscribe()
+    assert (await anext(first)).text == "before any screen"
     second = fan.subscribe()
     fan.put(Notice(level="info", text="a"))
     assert (await anext(first)).kind == "notice"

@@ -83,6 +83,12 @@ async def test_noise_on_stdout_is_skipped_and_told_once(tmp_path: Path) -> None:
     assert len([text for text in said if "standard output" in text]) == 1
 
 
+async def test_the_sdk_prints_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    async with running(plain()) as (manager, _):
+        assert (await manager.link("plain").call("nobody listed this", {"text": "hi"})).text == "hi"
+    assert caplog.text == ""
+
+
 async def test_a_flood_on_stderr_neither_blocks_nor_grows(tmp_path: Path) -> None:
     async with running(plain("flood")) as (manager, _):
         assert (await call(manager, "mcp__plain__echo", tmp_path, text="hi")).ok
@@ -99,6 +105,19 @@ async def test_a_line_without_end_is_not_kept(monkeypatch: pytest.MonkeyPatch) -
     finally:
         await process.stop()
     assert family(marker=MARK) == ()
+
+
+async def test_an_answer_is_found_in_noise_that_ends_without_a_line_break() -> None:
+    answer, call = '{"jsonrpc": "2.0", "id": 1, "result": {}}', '{"jsonrpc": "2.0", "id": 1, "method": "x"}'
+    lines = [f"Starting {{1}}... {answer}", f"{answer} ready", f"got {call}", '{"jsonrpc": "2.0", "id": 2']
+    script = f"cat <<'END'\n{chr(10).join(lines)}\nEND\n"
+    process = await ServerProcess.start(["/bin/sh", "-c", script], env=ENV, cwd="/")
+    try:
+        found: dict[str, object] = {"jsonrpc": "2.0", "id": 1, "result": {}}
+        assert [await process.message() for _ in range(3)] == [found, found, None]
+        assert process.skipped == 4
+    finally:
+        await process.stop()
 
 
 async def test_bad_schemas_cost_only_their_tools(tmp_path: Path) -> None:
