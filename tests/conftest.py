@@ -16,6 +16,7 @@ from opendev.llm.openai_direct import load_openai
 from support.runtimes import SharedRuntime
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All Ray tests go to one process of ``pytest -n``: they share one Ray, and two at once would starve the machine. So do those
     that import litellm: that costs each process five seconds."""

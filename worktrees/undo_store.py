@@ -29,14 +29,13 @@ OWN_FILES = (".opendev-*.tmp",)
 
 # The highest attributes of all: content is kept byte for byte, whatever a .gitattributes says, and no filter exists.
 _ATTRIBUTES = b"* -text !eol !ident !filter !working-tree-encoding !merge !diff\n"
-_CONFIG = b"[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tfilemode = true\n\tsymlinks = true\n\tautocrlf = false\n"
+_CONFIG = b"[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tfilemode = true\n\tsharedrepository = 0600\n\tsymlinks = true\n\tautocrlf = false\n"
 _SETTINGS = (
     ("core.protectNTFS", "false"),  # any name that a file can have here
     ("core.protectHFS", "false"),
     ("core.autocrlf", "false"),
     ("core.safecrlf", "false"),
     ("core.looseCompression", "1"),
-    ("core.sharedRepository", "0600"),
     ("core.preloadIndex", "true"),
     ("index.version", "4"),
     ("pack.compression", "1"),
@@ -125,10 +124,20 @@ class UndoStore:
             return
         try:
             if not (self.folder / "HEAD").exists():
-                self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                for place in (
+                    self.folder.parent,
+                    self.folder,
+                ):  # `parents=True` would leave the first one open
+                    place.mkdir(parents=True, exist_ok=True, mode=0o700)
                 plain = replace(self.git, folder=self.folder, git_dir=None, work_tree=None, index=None)
                 plain.run(
-                    "init", "--quiet", "--bare", "--object-format=sha1", "--template=", str(self.folder)
+                    "init",
+                    "--quiet",
+                    "--bare",
+                    "--object-format=sha1",
+                    "--shared=0600",
+                    "--template=",
+                    str(self.folder),
                 )
             (self.folder / "info").mkdir(exist_ok=True, mode=0o700)
             for name, content in (("config", _CONFIG), ("info/attributes", _ATTRIBUTES)):

@@ -7,6 +7,17 @@ _SHOWN = 4  # of both sides together
 _CHARS = 400
 
 
+def unread(held: OpenSession) -> tuple[str, ...]:
+    """What the user said after the agent's last answer or result. Blocking."""
+    said: list[str] = []
+    for message in reversed(held.files.history()):
+        if not isinstance(message, UserMessage):
+            break
+        if message.msg_class is MessageClass.USER:
+            said.append(message.content)
+    return tuple(reversed(said))
+
+
 def recalled(held: OpenSession) -> str:
     """The session's title and its last words. Blocking."""
     said: list[str] = []

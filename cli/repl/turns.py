@@ -13,9 +13,11 @@ from ...ui.repl.ports import CommandResult
 from ..border import border
 from ..task import PromptOptions, exit_of_report
 from .managers import ModeManager
+from .recall import unread
 from .room import Room
 
 WAITING_MAX = 100
+_SHOWN = 80  # characters of a message
 
 
 class Turns:
@@ -30,6 +32,7 @@ class Turns:
         self._sender: asyncio.Task[None] | None = None
         self._preparing: asyncio.Task[tuple[Hub, AgentTask]] | None = None  # until the hub has the agent
         self._closed = False
+        self._injected: list[str] = []  # into the present turn
 
     @property
     def busy(self) -> bool:
@@ -81,6 +84,7 @@ class Turns:
         await self.idle()
 
     def _begin(self, text: str) -> None:
+        self._injected = []
         self._preparing = asyncio.create_task(self._prepare(text))
         self._turn = asyncio.create_task(self._work(text))
         self._turn.add_done_callback(self._over)
@@ -97,6 +101,7 @@ class Turns:
             if hub is None or not self.busy:
                 self.later(text)
             else:
+                self._injected.append(text)
                 await hub.submit(Prompt(text=text))
 
     async def _work(self, text: str) -> None:
@@ -129,9 +134,17 @@ class Turns:
         return replace(self._options, prompt=text, mode=mode)
 
     async def _after(self, text: str, report: AgentReport) -> None:
-        """An approved plan ended plan mode: the record knows."""
+        """An approved plan ended plan mode: the record knows. What was typed just before an interrupt is not lost, and it is told."""
+        held, typed = self._room.held, self._injected
         if report.pid and text != COMPACT:
-            self._modes.became(await asyncio.to_thread(self._room.held.mode))
+            self._modes.became(await asyncio.to_thread(held.mode))
+        if report.status is AgentStatus.CANCELLED and typed:
+            said = [line for line in await asyncio.to_thread(unread, held) if line.startswith(tuple(typed))]
+            if said:
+                shown = " · ".join(line[:_SHOWN] for line in said)
+                self._room.say(
+                    Notice(level="info", text=f"Not read yet, kept for your next message: {shown}")
+                )
 
     def _unstarted(self, status: AgentStatus, info: ErrorInfo) -> AgentReport:
         return AgentReport(id=self._room.figures.main, agent=self._options.agent, status=status, error=info)

@@ -58,6 +58,8 @@ COMMANDS = """\
 1 tools run invoke_skill --args '{"skill_name":"evil"}'
 7 tools run run_command --args '{"command":"git status"}'
 7 tools run run_command --args '{"command":"git diff"}'
+0 undo --list
+2 undo
 0 worktrees list
 0 worktrees doctor
 0 worktrees prune

@@ -54,7 +54,9 @@ def test_every_command_says_when_its_output_is_lost(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize(("words", "code"), [("config path", 0), ("--nope", 2), ("-p hi --output json", 2)])
-def test_a_full_disk_behind_standard_error_costs_nothing_else(sandbox: Sandbox, words: str, code: int) -> None:
+def test_a_full_disk_behind_standard_error_costs_nothing_else(
+    sandbox: Sandbox, words: str, code: int
+) -> None:
     done = sandbox.shell(f"{OPENDEV} {words} 2> /dev/full")
     assert (done.code, done.stdout.count("\n") > 0) == (code, words != "--nope")
     if "json" in words:

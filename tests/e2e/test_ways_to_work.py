@@ -67,7 +67,10 @@ def test_a_run_leaves_plain_files_only(sandbox: Sandbox, serve: Serve) -> None:
         text("Done."),
     )
     sandbox.here("-p", "Go.", "--output", "json", "--approve", "auto")
-    files = [path for path in (sandbox.home / "opendev").rglob("*") if path.is_file() and path.stat().st_size]
+    state = sandbox.home / "opendev"
+    git = state / "snapshot"  # of undo: git's own store
+    found = (path for path in state.rglob("*") if path.is_file() and not path.is_relative_to(git))
+    files = [path for path in found if path.stat().st_size]
     kinds = {path.suffix for path in files}
     assert {".json", ".jsonl"} <= kinds
     assert not kinds & {".db", ".sqlite", ".sqlite3", ".pickle", ".pkl"}

@@ -15,6 +15,7 @@ from typing import BinaryIO, Literal
 
 from ...core.errors import ErrorKind, OpenDevError
 from ...core.ports import CommandResult, Shell
+from ...store.atomic import make_private
 from .environment import command_env, find_shell
 from .output import OutputBuffer
 from .pump import Pump
@@ -172,7 +173,7 @@ class ProcessShell(Shell):
     def _open_log(self) -> tuple[Path | None, BinaryIO | None]:
         """A private file; none when the disk refuses, for the command matters more than its log."""
         try:
-            self._log_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(self._log_dir)
             handle, name = tempfile.mkstemp(prefix="command-", suffix=".log", dir=self._log_dir)
         except OSError:
             return None, None

@@ -99,7 +99,6 @@ class Bottom:
             input=input,
             output=output,
             erase_when_done=True,
-            min_redraw_interval=0.03,
             mouse_support=False,
         )
         self.app.ttimeoutlen, self.app.timeoutlen = ESCAPE_S, COMBINATION_S

@@ -9,6 +9,7 @@ from opendev.actors.isolation import Isolation, Place
 from opendev.agents.specs import builtin_specs
 from opendev.core.agent import AgentReport, AgentStatus, AgentTask
 from opendev.core.clock import SystemClock
+from opendev.core.errors import OpenDevError
 from opendev.worktrees.keeper import Keeper
 from support.repos import ENV, git, make_repo
 
@@ -58,3 +59,20 @@ async def test_the_refs_of_the_user_are_behind_a_fence(tmp_path: Path, place: Pl
     assert after == before.splitlines()
     assert not (tmp_path / "MARK").exists()
     assert not (repo.parent / "MARK").exists()
+
+
+async def test_the_repository_is_opened_once_and_only_for_agents_that_need_it(tmp_path: Path) -> None:
+    opened: list[None] = []
+
+    def no_repository() -> None:
+        opened.append(None)
+
+    isolation = Isolation(no_repository, lambda _event: None, tmp_path / "hooks")
+    specs = builtin_specs()
+    reader = specs["Code-Explorer"].model_copy(update={"tools": ("read_file",)})
+    assert await isolation.place(reader, reader) == "shared"
+    assert not opened
+    for _ in range(2):
+        with pytest.raises(OpenDevError, match="no git repository"):
+            await isolation.place(specs["Coder"], specs["Coder"])
+    assert len(opened) == 1

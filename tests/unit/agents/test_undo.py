@@ -68,7 +68,7 @@ async def test_the_users_repository_is_not_touched_and_shares_nothing(repo: Undo
     (shadow,) = [path for path in (repo.home / "snapshot").iterdir() if path.is_dir()]
     assert len(shadow.name) == 16
     assert not (shadow / "objects" / "info" / "alternates").exists()
-    assert shadow.stat().st_mode & 0o077 == 0
+    assert (shadow.stat().st_mode | shadow.parent.stat().st_mode) & 0o077 == 0
     assert git(shadow, "--git-dir=.", "rev-list", "--all", "--count") == "0"  # trees only: no history at all
 
 
@@ -546,3 +546,38 @@ async def test_without_git_the_work_goes_on_and_a_notice_says_what_undo_does_not
     await bench.step(Writes({"a.txt": "x"}))
     assert bench.text("a.txt") == "x"
     assert "git could not be started." in bench.notices[0]
+
+
+@pytest.mark.parametrize(
+    ("agent", "user", "why"),
+    [
+        ({"new.txt": "agent\n"}, {"new.txt": "agent\nmine\n"}, "created by the step and changed since"),
+        ({"a.txt": "agent\n"}, {"a.txt": None}, "deleted since"),
+        ({"a.txt": None}, {"a.txt": "mine\n"}, "created again since"),
+        ({"a.txt": "agent\n"}, {"a.txt": "mine\n"}, "changed since in the same place"),
+        ({"a.txt": b"\0agent"}, {"a.txt": b"\0mine"}, "changed since in the same place"),
+    ],
+)
+async def test_what_stands_against_an_undo_is_named_with_the_reason(
+    repo: Undoing, agent: dict[str, str | bytes | None], user: dict[str, str | bytes | None], why: str
+) -> None:
+    await repo.step(lambda: write(repo.root, {**agent, "other.txt": "agent\n"}))
+    write(repo.root, user)
+    before = prints(repo.root)
+    with pytest.raises(OpenDevError, match=why) as found:
+        repo.back()
+    assert next(iter(user)) in found.value.info.message
+    assert prints(repo.root) == before
+
+
+async def test_what_the_user_reversed_by_hand_stands_against_nothing(repo: Undoing) -> None:
+    await repo.step(
+        lambda: write(repo.root, {"a.txt": "agent\n", "new.txt": "agent\n", "go.mod": "module y\n"})
+    )
+    write(repo.root, {"a.txt": "one\ntwo\nthree\n", "new.txt": None})
+    repo.back()
+    assert (repo.text("a.txt"), repo.text("new.txt"), repo.text("go.mod")) == (
+        "one\ntwo\nthree\n",
+        None,
+        "module x\n",
+    )

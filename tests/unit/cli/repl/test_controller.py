@@ -70,11 +70,16 @@ async def test_an_interrupt_stops_the_turn_and_the_next_one_goes_on(talk: Open, 
         async with talk(server) as one:
             await one.repl.submit("Wait.")
             await until(lambda: (folders[0] / "pid").exists())
+            await one.repl.submit("No, look at b.")
+            turns: Any = one.repl.turns
+            await turns._sender  # the agent has it, and does not look yet
             await one.repl.act(Interrupt())
             await one.repl.turns.idle()
             assert (await one.seen("run_finished")).status == "cancelled"
             assert family(marker={RUN_MARK: one.repl.room.held.id}) == ()
+            assert "kept for your next message: No, look at b." in (await one.seen("notice")).text
             await one.say("Are you there?")
+        assert server.seen[-1].says("No, look at b.")
         assert (await one.seen("run_finished", 2)).status == "done"
         assert server.seen[-1].says("Wait.")
 

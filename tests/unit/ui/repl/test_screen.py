@@ -318,6 +318,9 @@ async def test_the_figures_are_live(tmp_path: Path) -> None:
         await pty.sees("normal · test/m · $0.0000 · 0% context")
         usage = STATUS.usage.model_copy(update={"cost_usd": 0.25})
         pty.talk.now = STATUS.model_copy(update={"usage": usage, "context": 0.5, "agents": ("Coder", "Explorer"), "tasks": 1})  # fmt: skip
+        await pty.sees("Explorer")  # by itself: no key, no event
+        pty.forget()
+        pty.type("\x0c")  # drawn anew as a whole
         await pty.sees("$0.2500 · 50% context · 2 agents: Coder, Explorer · 1 background task")
 
 
