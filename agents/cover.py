@@ -290,9 +290,9 @@ class Cover:
         store = self._store
         assert store is not None
         store.keep(kept)
-        dropped = self._steps.save(kept)
+        self._steps.save(kept)
         self._step = kept
-        store.release(old.id for old in dropped)
+        store.release(old.id for old in self._steps.trim())
         if span.after:
             self._files.update(
                 lambda meta: _known(meta, self._task).with_snapshot(

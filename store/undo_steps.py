@@ -27,10 +27,13 @@ class UndoSteps:
         numbers = [int(path.stem) for path in self.folder.glob("*.json") if path.stem.isdigit()]
         return Step(id=f"{self.session}.{max(numbers, default=0) + 1}", at=at, prompt=prompt)
 
-    def save(self, *steps: Step) -> tuple[Step, ...]:
-        """Write steps; the ones that were dropped for it, oldest first."""
+    def save(self, *steps: Step) -> None:
+        """Write steps."""
         for step in steps:
             write_atomic(self._path(step), (step.to_json() + "\n").encode())
+
+    def trim(self) -> tuple[Step, ...]:
+        """Forget all but the newest 50; the forgotten ones, whose objects may go."""
         dropped = self.all()[:-STEPS] if len(list(self.folder.glob("*.json"))) > STEPS else ()
         self.forget(*dropped)
         return dropped

@@ -16,8 +16,8 @@ from opendev.llm.openai_direct import load_openai
 from support.runtimes import SharedRuntime
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """All Ray tests go to one process of ``pytest -n``: they share one Ray, and two at once would starve the machine. So do those
     that import litellm: that costs each process five seconds."""
     for item in items:
@@ -25,6 +25,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("ray"))
         elif "litellm_loaded" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("litellm"))
+        group = item.get_closest_marker("xdist_group")
+        if group and getattr(config.option, "loadgroup", None):
+            # xdist 3.8 writes the group to a field that pytest 9.2 no longer reads
+            object.__setattr__(item, "_id", f"{item.nodeid}@{group.args[0]}")
 
 
 @pytest.fixture(scope="session")

@@ -106,7 +106,7 @@ GROWING = {
     "cli/repl/turns.py Turns._typed": Bound("100 messages with those above", "unit/cli/repl/test_events.py::test_waiting_messages_are_bounded_and_the_user_is_told"),
     "store/typed.py KEPT": Bound("1,000 entries", "unit/store/test_typed.py::test_the_history_is_private_bounded_and_lenient"),
     "ui/repl/screen.py Screen.lines": Bound("100 lines, then Enter leaves them in the input", "unit/ui/repl/test_screen.py::test_lines_that_wait_are_bounded"),
-    "ui/repl/screen.py BLOCKS_MAX": Bound("2,000 blocks that wait for the terminal", "unit/ui/repl/test_screen.py::test_lines_that_wait_are_bounded"),
+    "ui/repl/printer.py BLOCKS_MAX": Bound("2,000 blocks that wait for the terminal", "unit/ui/repl/test_screen.py::test_lines_that_wait_are_bounded"),
     "ui/repl/feed.py Feed.calls": Bound("200 calls, 1,000 agents, 500 questions", "unit/ui/repl/test_feed.py::test_what_the_feed_keeps_is_bounded"),
     "ui/repl/stream.py MAX_OPEN": Bound("20,000 characters", "unit/ui/repl/test_feed.py::test_an_endless_block_is_bounded"),
     "ui/repl/dialogs.py WAITING_MAX": Bound("200 questions", "unit/ui/repl/test_dialogs.py::test_the_line_is_bounded"),

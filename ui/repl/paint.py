@@ -100,6 +100,8 @@ class _Call:
             return
         self.title.truncate(room, overflow="ellipsis")
         yield Text.assemble(self.prefix, self.title)
+        if not self.note:
+            return
         yield from _Hanging(Text(" " * self.prefix.cell_len), self.note, lines=NOTE_ROWS).__rich_console__(
             console, options
         )

@@ -22,18 +22,17 @@ from .feed import Block, Feed
 from .keys import bindings
 from .layout import Bottom
 from .live import Fragment, Rows, View, above, card_fits, toolbar
-from .paint import Painter
 from .plain import talk_plainly
 from .ports import CommandResult, Conversation
+from .printer import Printer
 from .state import Key, State, Stop, stop
-from .terminal import Abilities, Terminal, size_of
+from .terminal import Abilities, size_of
 
-PRINT_S = 0.06  # prints are gathered this long: few bytes, no flicker (U01)
 TICK_S = 1.0
 WARNED_S = 3.0
+BOUNCE_S = 0.25  # a key held or pressed twice does not answer the next question
 PAUSE_S = 0.7  # without a key, before a menu that appeared under typing hands takes answers
 LINES_MAX = 100  # typed lines that wait for a command
-BLOCKS_MAX = 2_000  # blocks that wait for the terminal
 KEPT_ROWS = 4  # for a line or two of input, the figures and a little air
 HINTS = {
     Key.CTRL_C: "Press Ctrl-C again to leave.",
@@ -62,25 +61,22 @@ class Screen:
     ) -> None:
         self._conversation, self._history, self._out = conversation, history, out
         self.feed, self.waiting = Feed(), Waiting()
-        self._painter = Painter(plain=not abilities.colour, unicode=abilities.unicode)
-        self._terminal = Terminal(out, abilities)
-        self.blocks: list[Block] = []
-        self._news = asyncio.Event()
+        self.printer = Printer(out, abilities)
+        self.show = self.printer.show
         self.lines: asyncio.Queue[str] = asyncio.Queue(LINES_MAX)
         self._tasks: set[asyncio.Task[None]] = set()
         self._began = 0.0
         self._stopping = False
         self._command = ""
         self._warned: tuple[Key, float] | None = None
-        self._guarded_until = 0.0
+        self._guarded_until = self._deaf_until = 0.0
         self._printed_card = ""
-        self._redrawing: asyncio.TimerHandle | None = None
         self.bottom = Bottom(
             self,
             completer=LineCompleter(conversation),
             keys=bindings(self),
             input=keys,
-            output=self._terminal,
+            output=self.printer.terminal,
         )
 
     async def run(self) -> None:
@@ -95,13 +91,12 @@ class Screen:
             self.bottom.history.append_string(entry)
         async with self._working():
             await app.run_async(handle_sigint=False)
-        self._out.write(self._painter.paint(self.blocks, self._width))
-        self._out.flush()
+        self.printer.last()
 
     @contextlib.asynccontextmanager
     async def _working(self) -> AsyncGenerator[None]:
         events = self._conversation.events()  # from before the first key on
-        for work in (self._read(events), self._print(), self._send(), self._tick()):
+        for work in (self._read(events), self.printer.run(self.bottom.app), self._send(), self._tick()):
             self._spawn(work)
         try:
             yield
@@ -129,12 +124,15 @@ class Screen:
         self.show(*self.feed.take(event))
         if self.waiting.take(event, self.feed.name_of):
             self._turned(before)
-        self._redraw()
+        self.printer.redraw(self.bottom.app)
 
     def _turned(self, before: Dialog | None) -> None:
         """Another question is the first one, or none is left."""
-        if before is None and self.bottom.draft.text:
-            self._guarded_until = asyncio.get_running_loop().time() + PAUSE_S
+        now = asyncio.get_running_loop().time()
+        if before is not None:
+            self._deaf_until = now + BOUNCE_S
+        elif self.bottom.draft.text:
+            self._guarded_until = now + PAUSE_S
         self._print_plan()
         self._prepare()
 
@@ -143,8 +141,8 @@ class Screen:
         if isinstance(dialog, ApprovalDialog) and dialog.request.tool == PLAN:
             self.show(Block("plan", visible(dialog.request.card)))
 
-    def _prepare(self) -> None:
-        """Fit the screen to the dialog: its card in full, its line with what stands in it at first, the keys to it."""
+    def _prepare(self, *, typed: bool = False) -> None:
+        """Fit the screen to the dialog: its card in full, the keys to it, its line as it is (``typed``) or begins."""
         dialog = self.waiting.first
         if (
             dialog is not None
@@ -157,54 +155,10 @@ class Screen:
                 for row in dialog.rows
             )
             self.show(Block("card", "\n".join((*dialog.card, *told))))
-        self.bottom.answer.text = dialog.entry.start if dialog is not None and dialog.entry else ""
-        self.bottom.answer.cursor_position = len(self.bottom.answer.text)
+        if not typed:
+            self.bottom.answer.text = dialog.entry.start if dialog is not None and dialog.entry else ""
+            self.bottom.answer.cursor_position = len(self.bottom.answer.text)
         self.bottom.focus()
-        self.bottom.app.invalidate()
-
-    # --- what goes out ---
-
-    def show(self, *blocks: Block) -> None:
-        """Print above the prompt, soon."""
-        self.blocks.extend(blocks)
-        if len(self.blocks) > BLOCKS_MAX:
-            del self.blocks[:-BLOCKS_MAX]
-        if blocks:
-            self._news.set()
-
-    async def _print(self) -> None:
-        while True:
-            await self._news.wait()
-            self._news.clear()
-            if not self.bottom.app.is_running:
-                await asyncio.sleep(0.01)
-                self._news.set()
-                continue
-            text = await asyncio.to_thread(self._painter.paint, self._taken(), self._width)
-            self._write(text)
-            await asyncio.sleep(PRINT_S)
-
-    def _taken(self) -> list[Block]:
-        blocks, self.blocks = self.blocks, []
-        return blocks
-
-    def _write(self, text: str, *, clear: bool = False) -> None:
-        app = self.bottom.app
-        app.renderer.erase(leave_alternate_screen=False)
-        if clear:
-            self._terminal.erase_screen()
-            self._terminal.cursor_goto(0, 0)
-        self._terminal.write_raw(text)
-        self._terminal.flush()
-        app.invalidate()
-
-    def _redraw(self) -> None:
-        """Streams change often; a person sees some pictures a second."""
-        if self._redrawing is None:
-            self._redrawing = asyncio.get_running_loop().call_later(2 * PRINT_S, self._picture)
-
-    def _picture(self) -> None:
-        self._redrawing = None
         self.bottom.app.invalidate()
 
     async def _tick(self) -> None:
@@ -223,7 +177,7 @@ class Screen:
     def press(self, key: str) -> None:
         """A key of the menu. Just after it appeared under typing hands, text goes on into the draft."""
         dialog, now = self.waiting.first, asyncio.get_running_loop().time()
-        if dialog is None:
+        if dialog is None or now < self._deaf_until:
             return
         if now < self._guarded_until:
             self._guarded_until = now + PAUSE_S
@@ -257,7 +211,7 @@ class Screen:
 
     def clear(self) -> None:
         """Ctrl-L: an empty screen, and what waits for an answer again."""
-        self._write("", clear=True)
+        self.printer.write(self.bottom.app, "", clear=True)
         self._printed_card = ""
         self._print_plan()
         self._prepare()
@@ -301,8 +255,9 @@ class Screen:
         else:
             self.waiting.drop(dialog.id)
             self._spawn(self._act(after))
-            self._print_plan()
-        self._prepare()
+            self._turned(dialog)
+            return
+        self._prepare(typed=bool(after.problem))
 
     async def _act(self, op: Op) -> None:
         try:
@@ -336,8 +291,8 @@ class Screen:
     def _tell(self, result: CommandResult) -> None:
         if result.data.get("clear"):
             self.feed.forget()
-            self.blocks.clear()
-            self._write("", clear=True)
+            self.printer.blocks.clear()
+            self.printer.write(self.bottom.app, "", clear=True)
         if result.message:
             kind = "text" if result.success else "warn"
             self.show(Block(kind, visible(result.message), ok=result.success))

@@ -184,6 +184,12 @@ def test_git_runs_where_the_search_path_of_this_process_is_empty(
     assert Git(repo, ENV).line("rev-parse", "--is-bare-repository") == "false"
 
 
+def test_a_repository_whose_path_holds_a_line_break_is_refused_in_words(repo: Path, tmp_path: Path) -> None:
+    odd = repo.rename(repo.with_name("a\nb"))
+    with pytest.raises(OpenDevError, match="holds a line break"):
+        Keeper(repo=odd, home=tmp_path / "home", clock=SystemClock(), env=ENV)
+
+
 def test_a_command_that_hangs_is_ended(repo: Path) -> None:
     slow = Git(repo, ENV, config=(("alias.wait", "!sleep 30"),), timeout_s=0.3)
     with pytest.raises(OpenDevError) as caught:

@@ -262,3 +262,10 @@ def test_ascii_terminals_get_ascii() -> None:
     )
     assert text.isascii()
     assert "x x  y - z" in text
+
+
+def test_a_long_call_is_one_row_and_what_came_of_it_stands_below() -> None:
+    paint = Painter(plain=True).paint
+    assert paint([Block("tool", "x" * 50)], 20) == "● " + "x" * 17 + "…\n"
+    assert paint([Block("tool", "x" * 50, "exit 1", ok=False)], 20) == "✗ " + "x" * 17 + "…\n  exit 1\n"
+    assert paint([Block("tool", "short", "fine")], 20) == "● short  fine\n"
