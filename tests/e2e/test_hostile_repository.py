@@ -38,7 +38,7 @@ COMMANDS = """\
 1 mcp test evil
 1 mcp tools evil
 1 mcp login evil
-2 mcp logout evil
+1 mcp logout evil
 0 models list
 0 models show openai/gpt-4o
 2 models refresh

@@ -52,7 +52,7 @@ class Driver:
         assert self.process.stdout is not None
         for bench, number in zip(benches, crash_after, strict=True):
             order = {
-                "repo": str(bench.repo), "home": str(bench.home), "tickets": str(bench.place / "tickets.json"),
+                "run": bench.place.name, "repo": str(bench.repo), "home": str(bench.home), "tickets": str(bench.place / "tickets.json"),
                 "runtime": "local", "resume": resume, "crash_after": number, "out": str(bench.place / "report.json"),
                 "wait": bench is benches[-1],
             }  # fmt: skip
@@ -74,7 +74,7 @@ def driver() -> Iterator[Driver]:
 
 
 def report(bench: Bench) -> Json:
-    return json.loads((bench.home / "runs/r1/report.json").read_text())
+    return json.loads((bench.home / "runs" / bench.place.name / "report.json").read_text())
 
 
 @pytest.mark.timeout(600)
@@ -89,7 +89,7 @@ def test_kill_at_every_journal_record_and_resume(tmp_path: Path, driver: Driver)
     (tmp_path / "whole").mkdir()
     whole = fresh("whole")
     assert driver.run([whole], [0]) == [0]
-    records = len(whole.journal("r1"))
+    records = len(whole.journal("whole"))
     assert records >= 14
     for first in range(1, records + 1, 2):
         numbers = list(range(first, min(first + 2, records + 1)))
@@ -98,9 +98,9 @@ def test_kill_at_every_journal_record_and_resume(tmp_path: Path, driver: Driver)
         benches = [fresh(f"k{number}") for number in numbers]
         before = [fingerprint(bench.repo) for bench in benches]
         assert driver.run(benches, numbers) == [-signal.SIGKILL] * len(benches)
-        crashed = [bench.journal("r1") for bench in benches]
+        crashed = [bench.journal(bench.place.name) for bench in benches]
         for bench in benches:
-            wait_for(lambda: not marked("r1"), 20)
+            wait_for(lambda name=bench.place.name: not marked(name), 20)
             assert len(bench.commits()) <= 2
         assert driver.run(benches, [0] * len(benches), resume=True) == [0] * len(benches)
         for bench, was, journal, number in zip(benches, before, crashed, numbers, strict=True):
@@ -108,7 +108,7 @@ def test_kill_at_every_journal_record_and_resume(tmp_path: Path, driver: Driver)
             assert bench.commits() == ["Do one.", "Do two."], number
             assert bench.green()
             bench.assert_tidy(was)
-            assert again(bench.journal("r1"), journal) == expected_again(journal), number
+            assert again(bench.journal(bench.place.name), journal) == expected_again(journal), number
 
 
 def again(journal: list[Json], before: list[Json]) -> list[str]:

@@ -241,11 +241,13 @@ def work_once(order: Json) -> None:
     from opendev.swarm.tickets import load_plan
 
     project = open_project(Path(order["repo"]))
-    options = BatchOptions(run_id="r1", runtime=order["runtime"], crash_after=order["crash_after"] or None)
+    options = BatchOptions(
+        run_id=order["run"], runtime=order["runtime"], crash_after=order["crash_after"] or None
+    )
 
     async def work() -> RunReport:
         if order["resume"]:
-            return (await resume_batch(project, "r1", options, lambda _: None))[1]
+            return (await resume_batch(project, order["run"], options, lambda _: None))[1]
         plan = load_plan(Path(order["tickets"]), agents=builtin_specs())
         keeper = open_keeper(project, project.path, plan.swarm.base)
         base = await resolve_base(keeper, plan, None)
