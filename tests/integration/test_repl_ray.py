@@ -1,10 +1,17 @@
 """A conversation whose agents are processes: turns, an interrupt, a model service that is killed, and nothing left (REPL-01, ACT-08)."""
 
+import asyncio
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 from opendev.actors.worker import RUN_MARK
 from opendev.cli.repl.controller import converse
 from opendev.cli.task import PromptOptions
@@ -17,7 +24,13 @@ from support.waiting import until
 pytestmark = [pytest.mark.ray, pytest.mark.soak]
 
 
-async def test_turns_in_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_turns_in_processes(tmp_path: Path) -> None:
+    """In a process of its own: a conversation starts and stops a Ray, and that of the other tests goes on."""
+    done = subprocess.run([sys.executable, __file__, tmp_path], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr[-3_000:]
+
+
+async def turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = tmp_path / "project"
     project.mkdir()
     monkeypatch.setenv("OPENDEV_HOME", str(tmp_path / "home"))
@@ -58,3 +71,8 @@ async def test_turns_in_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             assert len(server.seen) == len(replies)
             run = repl.room.held.id
         assert family(marker={RUN_MARK: run}) == ()
+
+
+if __name__ == "__main__":
+    with pytest.MonkeyPatch.context() as patch:
+        asyncio.run(turns(Path(sys.argv[1]), patch))
