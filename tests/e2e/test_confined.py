@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from opendev.tools.shell import sandbox as shell_sandbox
+from opendev.tools.shell.places import temporary
 from opendev.tools.shell.sandbox import SandboxSettings, choose
 from support.command_line import Sandbox
 from support.model_server import ModelServer, call, text
@@ -21,8 +22,12 @@ def outside() -> Iterator[Path]:
     """A place that is no temporary folder."""
     if (found := choose(SandboxSettings())).kind == "none":
         pytest.skip(found.why)
-    CACHE.mkdir(exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=CACHE))
+    temp = temporary({})
+    bases = [base for base in (CACHE, Path.home()) if not any(base.resolve().is_relative_to(t) for t in temp)]
+    if not bases:
+        pytest.skip("the checkout and the home folder both lie in a temporary folder")
+    bases[0].mkdir(exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=".opendev-test-", dir=bases[0]))
     yield folder
     shutil.rmtree(folder)
 
