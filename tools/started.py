@@ -28,7 +28,10 @@ async def started(
 
 
 async def _undo(starting: Awaitable[Process], end: Callable[[Process], Awaitable[object]]) -> None:
-    await end(await starting)
+    process = await starting
+    await end(process)
+    # Nobody reads its pipes, and a child of it may hold them open; asyncio has no public way to let go of them.
+    process._transport.close()  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 
 
 async def ended(process: Process) -> int:
