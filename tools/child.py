@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..core.errors import ErrorKind, OpenDevError
-from .started import ended, kill_group, started
+from .started import ended, kill_group, let_go, started
 
 _LINE_BYTES = 2_000_000
 _STDERR_BYTES = 20_000
@@ -62,6 +62,7 @@ async def run_lines(
         ) from error
     finally:
         await asyncio.shield(asyncio.ensure_future(kill_group(process)))
+        let_go(process)
 
 
 async def _feed(stream: asyncio.StreamReader | None, on_line: Callable[[bytes], bool]) -> bool:

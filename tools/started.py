@@ -30,8 +30,12 @@ async def started(
 async def _undo(starting: Awaitable[Process], end: Callable[[Process], Awaitable[object]]) -> None:
     process = await starting
     await end(process)
-    # Nobody reads its pipes, and a child of it may hold them open; asyncio has no public way to let go of them.
-    process._transport.close()  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+    let_go(process)
+
+
+def let_go(process: Process) -> None:
+    """Close the pipes of a process that has ended: a child of it may hold them open, and asyncio would keep them as long."""
+    process._transport.close()  # noqa: SLF001  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] - no public way
 
 
 async def ended(process: Process) -> int:
